@@ -1,0 +1,72 @@
+"""Hashes that stand for people and for evidence. Pure, and the same in SQL where SQL needs them.
+
+Fields are length-prefixed (``<bytes>:<field>``) before they are hashed, so that no two lists of
+fields share an encoding: ``("ab", "c")`` and ``("a", "bc")`` differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from memory.types import Tombstone
+
+__all__ = ["TOMBSTONE_FORMAT", "closure_digest", "pepper_check", "subject_hash", "tombstone_digest"]
+
+TOMBSTONE_FORMAT = 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _framed(fields: Iterable[str]) -> bytes:
+    encoded = (field.encode() for field in fields)
+    return b"".join(b"%d:%b" % (len(field), field) for field in encoded)
+
+
+def subject_hash(tenant_key: str, subject_key: str, pepper: bytes) -> str:
+    """Return the 64 hexadecimal digits by which evidence names a person.
+
+    HMAC-SHA-256 (RFC 2104) over tenant and subject, keyed with the pepper. With an empty pepper it
+    is a pseudonym in the sense of GDPR Art. 4(5): whoever can list the subject keys can undo it.
+    """
+    return hmac.new(pepper, _framed((tenant_key, subject_key)), hashlib.sha256).hexdigest()
+
+
+def pepper_check(pepper: bytes) -> str:
+    """Return the value by which an installation recognises its pepper without storing it."""
+    if not pepper:
+        return "no pepper"
+    return hmac.new(pepper, b"erasable-memory pepper check", hashlib.sha256).hexdigest()
+
+
+def closure_digest(record_ids: Iterable[UUID]) -> str:
+    """Return the digest of a set of records, independent of their order."""
+    return hashlib.sha256(b"".join(sorted(item.bytes for item in record_ids))).hexdigest()
+
+
+def tombstone_digest(tombstone: Tombstone) -> str:
+    """Return the digest a tombstone must carry; ``memory.tombstone_digest`` in SQL is its twin.
+
+    The time enters as whole microseconds since 1970, so that neither side's formatting matters.
+    """
+    microseconds = (tombstone.erased_at - _EPOCH) // timedelta(microseconds=1)
+    fields = (
+        tombstone.format,
+        tombstone.previous,
+        tombstone.tenant_key,
+        tombstone.seq,
+        tombstone.erasure_id,
+        tombstone.subject_hash,
+        tombstone.reason,
+        tombstone.scope,
+        tombstone.memories,
+        tombstone.derived,
+        tombstone.provenance_edges,
+        tombstone.artefacts,
+        microseconds,
+    )
+    return hashlib.sha256(_framed(map(str, fields))).hexdigest()

@@ -1,0 +1,289 @@
+"""The seams of the library: what a host plugs in, and the one protocol both stores implement.
+
+A host's object needs no base class; it fits when it has the methods. :class:`Store` speaks in the
+commands below, which arrive validated, redacted and embedded: a store does no policy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, runtime_checkable
+from uuid import UUID
+
+from memory.types import (
+    Capabilities,
+    Finding,
+    Hit,
+    Origin,
+    Purged,
+    Readiness,
+    Reason,
+    Receipt,
+    Record,
+    Scope,
+    Strategy,
+    Tombstone,
+)
+
+__all__ = [
+    "DerivedIndex",
+    "Draft",
+    "Embedder",
+    "ErasureEvent",
+    "EventSink",
+    "Filters",
+    "Found",
+    "Order",
+    "Query",
+    "Redactor",
+    "Store",
+    "Subject",
+]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors. Awaited outside any transaction; sees only redacted text.
+
+    ``model`` names the vector space (``all-MiniLM-L6-v2``): vectors of two models are never
+    compared. An embedder without the attribute is told apart by the length of its vectors.
+    """
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector per text, in order, all of one length."""
+        ...
+
+
+@runtime_checkable
+class Redactor(Protocol):
+    """Masks identifiers. Called on text and on every string of the metadata before any write."""
+
+    def redact(self, text: str) -> tuple[str, Sequence[Finding]]:
+        """Return the masked text and what was masked; never the values."""
+        ...
+
+
+@runtime_checkable
+class DerivedIndex(Protocol):
+    """An index outside the database that holds artefacts made from records.
+
+    ``purge`` must be idempotent: an erasure resumes by asking again. An optional
+    ``async present(artefact_ids) -> subset`` lets the library verify that they are gone.
+    """
+
+    @property
+    def name(self) -> str:
+        """The adapter name under which artefacts are registered."""
+        ...
+
+    async def purge(self, artefact_ids: Sequence[str]) -> int:
+        """Delete the artefacts; return how many were there (informative, not the proof)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasureEvent:
+    """One finished erasure: counts only, never a key and never a value."""
+
+    erasure_id: UUID
+    reason: Reason
+    scope: Scope
+    memories: int
+    derived: int
+    provenance_edges: int
+    artefacts: int
+    complete: bool
+    outstanding: tuple[str, ...]
+    seq: int | None
+    digest: str | None
+    completed_at: datetime | None
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Receives one event per finished erasure. A failing sink never undoes or hides one."""
+
+    async def publish(self, event: ErasureEvent) -> None:
+        """Take the event. It holds no personal data."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """A person a record is directly about: the key to find by and the hash for evidence."""
+
+    key: str = field(repr=False)
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A record to be written. ``own_id`` says that the caller chose the id, so a retry may come.
+
+    ``terms`` are the distinct terms of the text with their frequencies; ``length`` their sum.
+    ``dated`` says that the caller gave ``occurred_at``.
+    """
+
+    record_id: UUID
+    own_id: bool
+    origin: Origin
+    kind: str
+    text: str = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    redacted: tuple[str, ...] = field(repr=False)
+    subjects: tuple[Subject, ...] = ()
+    record_key: str | None = field(default=None, repr=False)
+    embedding: tuple[float, ...] | None = field(default=None, repr=False)
+    embedding_model: str | None = None
+    occurred_at: datetime
+    dated: bool
+    expires_at: datetime | None = None
+    terms: Mapping[str, int] = field(repr=False)
+
+    @property
+    def length(self) -> int:
+        """Terms in the text, repetitions included."""
+        return sum(self.terms.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filters:
+    """What a recall or a listing is limited to; empty means no limit.
+
+    ``subject_keys`` is any-of; ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
+    ``metadata`` is containment (a JSON object whose pairs the record's metadata all holds).
+    """
+
+    subject_keys: tuple[str, ...] = field(default=(), repr=False)
+    kinds: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    metadata: Mapping[str, Any] | None = field(default=None, repr=False)
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Query:
+    """One search: ``terms`` for ``lexical``, ``embedding`` for ``vector``, neither for ``recent``."""
+
+    strategy: Strategy
+    filters: Filters
+    limit: int
+    terms: tuple[str, ...] = field(default=(), repr=False)
+    embedding: tuple[float, ...] | None = field(default=None, repr=False)
+    embedding_model: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What a store found: best first. ``how`` says in words how it searched.
+
+    ``skipped`` counts candidates embedded by another model; ``holds_any`` is whether the tenant
+    holds any record at all (asked only when nothing was found).
+    """
+
+    hits: tuple[Hit, ...]
+    exact: bool
+    how: str
+    skipped: int = 0
+    holds_any: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """An erasure to carry out: by ``subject`` (narrowed by ``kinds``) or one ``record_id``."""
+
+    erasure_id: UUID
+    reason: Reason
+    scope: Scope
+    subject: Subject | None = None
+    record_id: UUID | None = None
+    kinds: tuple[str, ...] | None = None
+    dry_run: bool = False
+    expect: str | None = None
+    now: datetime
+
+
+class Store(Protocol):
+    """Where records live. Two implementations, one contract suite (``tests/contract``).
+
+    Every method takes the tenant first and sees that tenant only. Errors are those of
+    :mod:`memory.errors`; whatever a method raises, nothing of it is stored.
+    """
+
+    async def claim(self, pepper_check: str) -> None:
+        """Record the pepper's check value, or raise ``InstallError`` if another is recorded."""
+        ...
+
+    async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
+        """Store all drafts or none, as new versions where their ``record_key`` exists."""
+        ...
+
+    async def derive(
+        self,
+        tenant_key: str,
+        draft: Draft,
+        sources: Sequence[UUID],
+        artefacts: Sequence[tuple[str, str]] = (),
+    ) -> Record:
+        """Store a derived record, its provenance, its inherited subjects and its artefacts."""
+        ...
+
+    async def supersede(self, tenant_key: str, record_id: UUID, draft: Draft) -> Record:
+        """Store ``draft`` as the version after ``record_id``, which must be the current one."""
+        ...
+
+    async def relate(self, tenant_key: str, record_id: UUID, subjects: Sequence[Subject]) -> Record:
+        """Link more subjects to a record, and to everything derived from it."""
+        ...
+
+    async def get(self, tenant_key: str, record_id: UUID, now: datetime) -> Record | None:
+        """Return one record, or None if it is absent or expired."""
+        ...
+
+    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
+        """Return every version under the key, newest first."""
+        ...
+
+    async def records(
+        self, tenant_key: str, filters: Filters, after: UUID | None, limit: int
+    ) -> list[Record]:
+        """Return current records by ``record_id`` descending, from below ``after``."""
+        ...
+
+    async def search(self, tenant_key: str, query: Query) -> Found:
+        """Find current records; ties go by ``record_id`` descending."""
+        ...
+
+    async def erase(self, tenant_key: str, order: Order) -> Receipt:
+        """Erase in one transaction; external indexes are not called here."""
+        ...
+
+    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
+        """Return the newest tombstones first."""
+        ...
+
+    async def register(
+        self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]
+    ) -> None:
+        """Record that an artefact was made from these records."""
+        ...
+
+    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
+        """Ask the indexes for every purge the tenant is owed, and settle what they confirm."""
+        ...
+
+    async def capabilities(self) -> Capabilities:
+        """Measure what the store can do."""
+        ...
+
+    async def ready(self, pepper_check: str) -> Readiness:
+        """Say whether revision, pepper and role allow this process to serve."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the store itself opened."""
+        ...

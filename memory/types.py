@@ -1,0 +1,258 @@
+"""What the library returns: frozen, keyword-only dataclasses.
+
+No ``repr`` shows a text, a key or a vector, so that an object that ends up in a log or a traceback
+leaks nothing. Times are timezone-aware and in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from memory import rendering
+
+__all__ = [
+    "Anchor",
+    "Capabilities",
+    "Counts",
+    "Derived",
+    "Finding",
+    "Hit",
+    "Origin",
+    "Purged",
+    "Readiness",
+    "Reason",
+    "Recall",
+    "Receipt",
+    "Record",
+    "Remembered",
+    "Scope",
+    "Strategy",
+    "Tombstone",
+]
+
+Origin = Literal["remembered", "derived"]
+Reason = Literal["subject_request", "retention_policy", "operator"]
+Scope = Literal["subject", "kinds", "record", "retention", "tenant"]
+Strategy = Literal["vector", "lexical", "recent"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One identifier that redaction masked. It never carries the value.
+
+    ``start`` and ``end`` (exclusive) are character offsets in the original text; ``path`` says where
+    that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``.
+    """
+
+    kind: str
+    start: int
+    end: int
+    replacement: str
+    path: str = "text"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One stored memory: ``remembered`` as it was told, or ``derived`` from other records.
+
+    ``subject_keys`` are the people it is about, inherited ones included, sorted. ``sources`` are the
+    records a derived one was made from. ``redacted`` lists the paths that redaction masked, so that
+    a masked field differs from an empty one. ``record_key`` names a line of versions; a record
+    stored without one is its own line, keyed by its id. ``superseded_at`` is set once a newer
+    version has taken its place.
+    """
+
+    tenant_key: str = field(repr=False)
+    record_id: UUID
+    origin: Origin
+    kind: str
+    text: str = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    subject_keys: tuple[str, ...] = field(repr=False)
+    sources: tuple[UUID, ...] = ()
+    redacted: tuple[str, ...] = field(default=(), repr=False)
+    record_key: str = field(repr=False)
+    version: int = 1
+    embedding_model: str | None = None
+    embedding_dims: int | None = None
+    occurred_at: datetime
+    created_at: datetime
+    expires_at: datetime | None = None
+    superseded_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """What ``remember`` and ``supersede`` stored, and what redaction masked on the way."""
+
+    record: Record
+    redactions: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Derived:
+    """What ``derive`` stored, and what redaction masked on the way."""
+
+    record: Record
+    redactions: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """One record that recall found. ``score`` is 0 to 1 for words, -1 to 1 for cosine."""
+
+    record: Record
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recall:
+    """The answer of ``recall``: best first, and how it was found.
+
+    ``exact`` is false when a better match may exist among records that were not compared; ``note``
+    says in words how the search was done, and for an empty answer, why it is empty.
+    """
+
+    strategy: Strategy
+    note: str
+    exact: bool
+    hits: tuple[Hit, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{hit.score:.3f}", hit.record.origin, hit.record.kind, hit.record.text)
+            for hit in self.hits
+        ]
+        heading = f"{self.strategy}, {'exact' if self.exact else 'not exact'}: {self.note}"
+        return rendering.table(("score", "origin", "kind", "text"), rows, caption=heading)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Anchor:
+    """A position in a tenant's chain of tombstones, to be kept outside the database."""
+
+    seq: int
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """What one erasure removed. ``records`` is ``memories`` plus ``derived``, versions included."""
+
+    memories: int = 0
+    derived: int = 0
+    provenance_edges: int = 0
+    artefacts: int = 0
+
+    @property
+    def records(self) -> int:
+        """Rows removed from ``memory.records``."""
+        return self.memories + self.derived
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Receipt:
+    """What an erasure did; content-free but for the tenant key and a dry run's bystanders.
+
+    ``counts`` and ``kinds`` (records removed per kind) are exact. ``cascade_depth`` is the greatest
+    shortest distance of a derived record from the person's own (0: nothing was derived).
+    ``bystanders`` counts the other people whose records went too; only a dry run names them, in
+    ``bystander_keys``. ``held`` counts records kept by a legal hold. ``adapters`` are the external
+    indexes that had to purge something, ``outstanding`` those that have not confirmed it;
+    ``complete`` is true when nothing is outstanding or held, and never for a dry run.
+    ``closure`` is a digest of the ids that go; pass a dry run's to ``forget(expect=...)``.
+    ``anchor`` is the chain position of the newest tombstone written, None where the transaction is
+    the caller's and not yet committed. Times are UTC.
+    """
+
+    erasure_id: UUID
+    tenant_key: str = field(repr=False)
+    subject_hashes: tuple[str, ...]
+    reason: Reason
+    scope: Scope
+    counts: Counts
+    kinds: Mapping[str, int]
+    cascade_depth: int
+    bystanders: int
+    bystander_keys: tuple[str, ...] = field(default=(), repr=False)
+    held: int = 0
+    adapters: tuple[str, ...] = ()
+    outstanding: tuple[str, ...] = ()
+    complete: bool
+    dry_run: bool = False
+    closure: str
+    anchor: Anchor | None = None
+    erased_at: datetime
+    completed_at: datetime | None = None
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("memories", self.counts.memories),
+            ("derived", self.counts.derived),
+            ("provenance edges", self.counts.provenance_edges),
+            ("artefacts", self.counts.artefacts),
+            ("cascade depth", self.cascade_depth),
+            ("other people touched", self.bystanders),
+            ("outstanding indexes", ", ".join(self.outstanding) or "none"),
+            ("complete", "dry run" if self.dry_run else "yes" if self.complete else "no"),
+        ]
+        return rendering.table(("erasure", str(self.erasure_id)), rows, caption=self.reason)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tombstone:
+    """The immutable, content-free evidence of one erasure, one per person and transaction.
+
+    ``digest`` covers every other field and ``previous``, the digest before it in the tenant's
+    chain; :func:`memory.fingerprint.tombstone_digest` recomputes it.
+    """
+
+    tenant_key: str = field(repr=False)
+    seq: int
+    erasure_id: UUID
+    subject_hash: str
+    reason: Reason
+    scope: Scope
+    memories: int
+    derived: int
+    provenance_edges: int
+    artefacts: int
+    erased_at: datetime
+    format: int
+    previous: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Purged:
+    """What ``purge_outstanding`` did: artefacts settled, and adapters that still owe some."""
+
+    settled: int
+    adapters: tuple[str, ...] = ()
+    outstanding: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What this store can do, measured on its connection and never guessed.
+
+    ``vector_search`` is ``pgvector`` where the extension ranks inside the database, else
+    ``in-process``. ``server_version`` is the server's own (``18.4``), None without a server.
+    """
+
+    store: Literal["in-memory", "postgres"]
+    vector_search: Literal["pgvector", "in-process"]
+    pgvector_version: str | None = None
+    server_version: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """Whether this process may serve. ``problems`` says in words what is wrong; empty when ready."""
+
+    ready: bool
+    problems: Sequence[str] = ()
