@@ -214,6 +214,11 @@ class Store(Protocol):
     :mod:`memory.errors`; whatever a method raises, nothing of it is stored.
     """
 
+    @property
+    def calls_indexes(self) -> bool:
+        """Whether :meth:`purge` may follow an erasure; false in a transaction of the caller's."""
+        ...
+
     async def claim(self, pepper_check: str) -> None:
         """Record the pepper's check value, or raise ``InstallError`` if another is recorded."""
         ...
@@ -259,7 +264,13 @@ class Store(Protocol):
         ...
 
     async def erase(self, tenant_key: str, order: Order) -> Receipt:
-        """Erase in one transaction; external indexes are not called here."""
+        """Erase in one transaction; external indexes are not called here.
+
+        The receipt's ``adapters`` had to purge something that went now. Its ``outstanding`` names
+        every adapter that still owes a purge for these people, debts of earlier erasures included,
+        so that asking again resumes; it is empty for a dry run. It is ``complete`` when nothing is
+        outstanding or held. ``expect`` that differs from the closure is a ``ConflictError``.
+        """
         ...
 
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
