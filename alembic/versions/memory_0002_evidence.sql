@@ -1,0 +1,120 @@
+alter table memory.pending_evidence
+    alter column tenant_key set statistics 0,
+    alter column subject_hash set statistics 0;
+
+alter table memory.tombstones
+    alter column tenant_key set statistics 0,
+    alter column subject_hash set statistics 0;
+
+alter table memory.chain_heads alter column tenant_key set statistics 0;
+
+alter table memory.decisions
+    alter column tenant_key set statistics 0,
+    alter column subject_hash set statistics 0;
+
+alter table memory.artefacts
+    alter column tenant_key set statistics 0,
+    alter column artefact_id set statistics 0;
+
+alter table memory.purges
+    alter column tenant_key set statistics 0,
+    alter column artefact_id set statistics 0;
+
+alter table memory.purge_receipts alter column tenant_key set statistics 0;
+
+-- Evidence that the erasing party can edit is not evidence: refused for everyone, the owner too.
+create function memory.refuse_change() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception 'rows of %.% are never changed', tg_table_schema, tg_table_name
+        using errcode = 'ME010';
+end $$;
+
+create trigger immutable before update or delete on memory.tombstones
+for each statement execute function memory.refuse_change();
+
+create trigger immutable before update or delete on memory.decisions
+for each statement execute function memory.refuse_change();
+
+create trigger immutable before update or delete on memory.purge_receipts
+for each statement execute function memory.refuse_change();
+
+alter table memory.tombstones enable always trigger immutable;
+
+alter table memory.decisions enable always trigger immutable;
+
+alter table memory.purge_receipts enable always trigger immutable;
+
+create function memory.framed(field text) returns text
+language sql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+    select octet_length(convert_to(field, 'UTF8')) || ':' || field;
+$$;
+
+-- The twin of memory.fingerprint.tombstone_digest: every column, length-prefixed, so that no two
+-- rows share an encoding.
+create function memory.tombstone_digest(stone memory.tombstones) returns text
+language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+    select encode(sha256(convert_to(
+        memory.framed(stone.format::text)
+        || memory.framed(stone.previous)
+        || memory.framed(stone.tenant_key)
+        || memory.framed(stone.seq::text)
+        || memory.framed(stone.erasure_id::text)
+        || memory.framed(stone.subject_hash)
+        || memory.framed(stone.reason)
+        || memory.framed(stone.scope)
+        || memory.framed(stone.memories::text)
+        || memory.framed(stone.derived::text)
+        || memory.framed(stone.provenance_edges::text)
+        || memory.framed(stone.artefacts::text)
+        || memory.framed((extract(epoch from stone.erased_at) * 1000000)::bigint::text),
+        'UTF8')), 'hex');
+$$;
+
+-- Evidence becomes a tombstone at commit, not when it is written: the lock on the tenant's chain
+-- is then held for the commit alone, and a long job does not make every other erasure wait.
+-- The head is a row, not an advisory lock, so that REPEATABLE READ fails instead of forking.
+create function memory.seal() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    proof memory.pending_evidence;
+    stone memory.tombstones;
+begin
+    if tg_relid <> 'memory.pending_evidence'::regclass then
+        raise exception 'this trigger belongs to memory.pending_evidence' using errcode = 'ME009';
+    end if;
+    perform set_config('app.current_tenant', new.tenant_key, true);
+    delete from memory.pending_evidence as p
+    where p.tenant_key = new.tenant_key and p.xid = new.xid and p.erasure_id = new.erasure_id
+        and p.subject_hash = new.subject_hash and p.reason = new.reason and p.scope = new.scope
+    returning * into proof;
+    if found then
+        insert into memory.chain_heads as h (tenant_key, seq, digest)
+        values (proof.tenant_key, 1, '')
+        on conflict (tenant_key) do update set seq = h.seq + 1
+        returning h.seq, h.digest into stone.seq, stone.previous;
+        stone.tenant_key := proof.tenant_key;
+        stone.erasure_id := proof.erasure_id;
+        stone.subject_hash := proof.subject_hash;
+        stone.reason := proof.reason;
+        stone.scope := proof.scope;
+        stone.memories := proof.memories;
+        stone.derived := proof.derived;
+        stone.provenance_edges := proof.provenance_edges;
+        stone.artefacts := proof.artefacts;
+        stone.erased_at := clock_timestamp();
+        stone.format := 1;
+        stone.digest := memory.tombstone_digest(stone);
+        insert into memory.tombstones values (stone.*);
+        update memory.chain_heads set digest = stone.digest where tenant_key = proof.tenant_key;
+    end if;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create constraint trigger seal after insert on memory.pending_evidence
+deferrable initially deferred for each row execute function memory.seal();
+
+alter table memory.pending_evidence enable always trigger seal;

@@ -1,0 +1,309 @@
+-- Every trigger function here runs as the owner of the tables with the tenant of the rows it
+-- judges, and puts the caller's tenant back: a rule that reads with the caller's tenant is blind
+-- once the caller has changed it, and a superuser's job has none. A plain owner may not write
+-- "create function ... set app.current_tenant", so the bodies do it.
+
+create function memory.refuse_identity() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception 'identity and lineage of a record are fixed' using errcode = 'ME002';
+end $$;
+
+create trigger identity_fixed before update of tenant_key, record_id, origin on memory.records
+for each row
+when (
+    (old.tenant_key, old.record_id, old.origin) is distinct from
+    (new.tenant_key, new.record_id, new.origin)
+)
+execute function memory.refuse_identity();
+
+create trigger link_fixed before update on memory.record_subjects
+for each statement execute function memory.refuse_identity();
+
+create trigger edge_fixed before update on memory.provenance
+for each statement execute function memory.refuse_identity();
+
+-- Counts for BM25 are deltas that maintenance folds: one row per tenant, updated in place, let
+-- 8 writers pass at a fifth of their rate.
+create function memory.record_added() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    batch record;
+begin
+    if tg_relid <> 'memory.records'::regclass then
+        raise exception 'this trigger belongs to memory.records' using errcode = 'ME009';
+    end if;
+    for batch in
+        select a.tenant_key, count(*) as n, sum(a.term_count) as terms
+        from added as a group by a.tenant_key order by a.tenant_key
+    loop
+        perform set_config('app.current_tenant', batch.tenant_key, true);
+        insert into memory.tenant_counts (tenant_key, records, terms)
+        values (batch.tenant_key, batch.n, batch.terms);
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create trigger counted after insert on memory.records referencing new table as added
+for each statement execute function memory.record_added();
+
+-- At commit, a record that still lives is about somebody, and a derived one names its sources.
+-- Deletes need no such check: an edge or a link of a living record cannot be removed at all.
+create function memory.record_complete() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    subjectless boolean;
+    sourceless boolean;
+begin
+    if tg_relid <> 'memory.records'::regclass then
+        raise exception 'this trigger belongs to memory.records' using errcode = 'ME009';
+    end if;
+    perform set_config('app.current_tenant', new.tenant_key, true);
+    subjectless := not exists (
+        select from memory.record_subjects as l
+        where l.tenant_key = new.tenant_key and l.record_id = new.record_id
+    );
+    sourceless := new.origin = 'derived' and not exists (
+        select from memory.provenance as p
+        where p.tenant_key = new.tenant_key and p.derived_id = new.record_id
+    );
+    if (subjectless or sourceless) and exists (
+        select from memory.records as r
+        where r.tenant_key = new.tenant_key and r.record_id = new.record_id
+    ) then
+        if sourceless then
+            raise exception 'a derived record names its sources' using errcode = 'ME001';
+        end if;
+        raise exception 'a record is about somebody' using errcode = 'ME008';
+    end if;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create constraint trigger complete after insert on memory.records
+deferrable initially deferred for each row execute function memory.record_complete();
+
+-- Refused at once and not at commit: two sessions that each remove one of two edges would both
+-- pass a deferred check and leave an orphan. The cascade deletes records first, so it passes.
+create function memory.link_kept() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    tenant text;
+    ids uuid[];
+begin
+    for tenant in select distinct g.tenant_key from gone as g order by 1 loop
+        perform set_config('app.current_tenant', tenant, true);
+        if tg_relid = 'memory.record_subjects'::regclass then
+            select array_agg(distinct g.record_id) into ids from gone as g
+            where g.tenant_key = tenant;
+        elsif tg_relid = 'memory.provenance'::regclass then
+            select array_agg(distinct g.derived_id) into ids from gone as g
+            where g.tenant_key = tenant;
+        else
+            raise exception 'this trigger belongs to the link tables' using errcode = 'ME009';
+        end if;
+        if exists (
+            select from memory.records as r where r.tenant_key = tenant and r.record_id = any (ids)
+        ) then
+            raise exception 'a link of a living record stays' using errcode = 'ME004';
+        end if;
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create trigger link_kept after delete on memory.record_subjects referencing old table as gone
+for each statement execute function memory.link_kept();
+
+create trigger edge_kept after delete on memory.provenance referencing old table as gone
+for each statement execute function memory.link_kept();
+
+-- A new edge: its sources exist and stay (locked against forget and against a later link), and
+-- the derived record is about everybody they are about.
+create function memory.edge_added() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    tenant text;
+    sources uuid[];
+    found_sources bigint;
+    source_held boolean;
+begin
+    if tg_relid <> 'memory.provenance'::regclass then
+        raise exception 'this trigger belongs to memory.provenance' using errcode = 'ME009';
+    end if;
+    for tenant in select distinct a.tenant_key from added as a order by 1 loop
+        perform set_config('app.current_tenant', tenant, true);
+        select array_agg(distinct a.source_id order by a.source_id) into sources
+        from added as a where a.tenant_key = tenant;
+        select count(*), bool_or(q.held) into found_sources, source_held
+        from (
+            select r.held from memory.records as r
+            where r.tenant_key = tenant and r.record_id = any (sources)
+            order by r.record_id for share
+        ) as q;
+        if found_sources <> cardinality(sources) then
+            raise exception 'a source does not exist' using errcode = 'ME006';
+        end if;
+        insert into memory.record_subjects
+            (tenant_key, record_id, subject_key, subject_hash, inherited)
+        select distinct tenant, a.derived_id, l.subject_key, l.subject_hash, true
+        from added as a
+        cross join lateral (
+            select s.subject_key, s.subject_hash from memory.record_subjects as s
+            where s.tenant_key = tenant and s.record_id = a.source_id offset 0
+        ) as l
+        where a.tenant_key = tenant
+        on conflict do nothing;
+        if source_held then
+            update memory.records as r set held = true
+            where r.tenant_key = tenant and not r.held and r.record_id = any (
+                select a.derived_id from added as a
+                cross join lateral (
+                    select from memory.records as s
+                    where s.tenant_key = tenant and s.record_id = a.source_id and s.held offset 0
+                ) as h
+                where a.tenant_key = tenant
+            );
+        end if;
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create trigger inherit after insert on memory.provenance referencing new table as added
+for each statement execute function memory.edge_added();
+
+-- A new link: the person may be written about, has one hash, and is passed on to everything that
+-- was derived. Writers lock the person's row for key share and forget locks it for update, so that
+-- whoever comes second waits and then sees what the first one did; in order of the hash, against
+-- deadlocks. No foreign key leads to subjects: a derive holds its source and would want the person,
+-- a forget the other way round. Inherited links take no such lock, since the source's is enough.
+create function memory.link_added() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    tenant text;
+    ids uuid[];
+    direct text[];
+    hashes text[];
+    barred boolean;
+begin
+    if tg_relid <> 'memory.record_subjects'::regclass then
+        raise exception 'this trigger belongs to memory.record_subjects' using errcode = 'ME009';
+    end if;
+    for tenant in select distinct a.tenant_key from added as a order by 1 loop
+        perform set_config('app.current_tenant', tenant, true);
+        if not exists (select from memory.tenants as x where x.tenant_key = tenant) then
+            insert into memory.tenants (tenant_key) values (tenant) on conflict do nothing;
+        end if;
+        select
+            array_agg(distinct a.record_id order by a.record_id),
+            array_agg(distinct a.subject_hash order by a.subject_hash),
+            array_agg(distinct a.subject_hash order by a.subject_hash)
+                filter (where not a.inherited)
+        into ids, hashes, direct
+        from added as a where a.tenant_key = tenant;
+
+        insert into memory.subjects (tenant_key, subject_hash)
+        select tenant, h.hash from unnest(direct) as h (hash)
+        on conflict do nothing;
+        select bool_or(q.blocked) into barred
+        from (
+            select s.blocked from memory.subjects as s
+            where s.tenant_key = tenant and s.subject_hash = any (direct)
+            order by s.subject_hash for key share
+        ) as q;
+        if barred then
+            raise exception 'this person is not to be remembered' using errcode = 'ME005';
+        end if;
+
+        if exists (
+            select from (
+                select distinct a.subject_key, a.subject_hash from added as a
+                where a.tenant_key = tenant
+            ) as a
+            cross join lateral (
+                (
+                    select from memory.record_subjects as l
+                    where l.tenant_key = tenant and l.subject_key = a.subject_key
+                        and l.subject_hash < a.subject_hash limit 1
+                )
+                union all
+                (
+                    select from memory.record_subjects as l
+                    where l.tenant_key = tenant and l.subject_key = a.subject_key
+                        and l.subject_hash > a.subject_hash limit 1
+                )
+            ) as other
+        ) then
+            raise exception 'a subject key has one hash' using errcode = 'ME011';
+        end if;
+
+        perform memory.pass_on(tenant, ids, hashes);
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+-- Passes links of these records on to what was derived from them, and a hold on to the records.
+-- Records of this very transaction were derived from by nobody else, so they need no lock; others
+-- are locked against a derive in flight, whose share lock conflicts, and then read afresh.
+create function memory.pass_on(tenant text, ids uuid[], hashes text[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    older uuid[];
+begin
+    select array_agg(q.record_id) into older
+    from (
+        select r.record_id from memory.records as r
+        where r.tenant_key = tenant and r.record_id = any (ids)
+            and r.xmin <> pg_current_xact_id()::xid
+        order by r.record_id for no key update
+    ) as q;
+    if older is not null then
+        insert into memory.record_subjects
+            (tenant_key, record_id, subject_key, subject_hash, inherited)
+        with recursive reach (record_id, subject_key, subject_hash) as (
+            select l.record_id, l.subject_key, l.subject_hash from memory.record_subjects as l
+            where l.tenant_key = tenant and l.record_id = any (older)
+                and l.subject_hash = any (hashes)
+            union
+            select p.derived_id, r.subject_key, r.subject_hash
+            from reach as r
+            cross join lateral (
+                select e.derived_id from memory.provenance as e
+                where e.tenant_key = tenant and e.source_id = r.record_id offset 0
+            ) as p
+        )
+        select tenant, r.record_id, r.subject_key, r.subject_hash, true from reach as r
+        on conflict do nothing;
+    end if;
+    if exists (
+        select from unnest(hashes) as h (hash)
+        cross join lateral (
+            select from memory.subjects as s
+            where s.tenant_key = tenant and s.subject_hash = h.hash and s.held offset 0
+        ) as kept
+    ) then
+        update memory.records as r set held = true
+        where r.tenant_key = tenant and r.record_id = any (ids) and not r.held and exists (
+            select from memory.record_subjects as l
+            join memory.subjects as s
+                on s.tenant_key = l.tenant_key and s.subject_hash = l.subject_hash
+            where l.tenant_key = tenant and l.record_id = r.record_id and s.held
+        );
+    end if;
+end $$;
+
+create trigger admit after insert on memory.record_subjects referencing new table as added
+for each statement execute function memory.link_added();

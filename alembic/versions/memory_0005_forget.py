@@ -1,0 +1,32 @@
+"""Erasing a person in one call."""
+
+from __future__ import annotations
+
+from alembic import op
+
+from memory import ddl
+
+revision = "memory_0005"
+down_revision = "memory_0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for statement in ddl.statements(__file__):
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    for function in (
+        "forget",
+        "owing",
+        "count_closure",
+        "cascade_depth",
+        "roots",
+        "lock_closure",
+        "lock_subject",
+        "hash_of",
+        "check_tenant",
+    ):
+        op.execute(f"drop function memory.{function}")
