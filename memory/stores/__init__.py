@@ -1,0 +1,1 @@
+"""Where records live: implementations of :class:`memory.ports.Store`."""

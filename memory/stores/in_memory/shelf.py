@@ -1,0 +1,202 @@
+"""What one tenant holds, and how a record comes into it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from memory import lineage, metadata, vectors
+from memory.errors import ConflictError, UnknownRecordError, UnknownSourceError
+from memory.ports import Draft, Filters, Subject
+from memory.types import Record, Tombstone
+
+__all__ = ["Row", "Shelf", "copied"]
+
+
+@dataclass(slots=True)
+class Row:
+    """A record with what a search and an erasure need beside it.
+
+    ``subjects`` maps every subject key to its hash; ``direct`` holds the keys not inherited.
+    """
+
+    record: Record
+    subjects: dict[str, str]
+    direct: frozenset[str]
+    terms: frozenset[str]
+    embedding: array[float] | None
+    norm: float
+
+    def relate(self, subjects: Iterable[Subject], *, directly: bool) -> None:
+        """Link more subjects; one that is linked already stays as it is."""
+        added = {item.key: item.hash for item in subjects if item.key not in self.subjects}
+        self.subjects |= added
+        if directly:
+            self.direct |= added.keys()
+        self.record = replace(self.record, subject_keys=tuple(sorted(self.subjects)))
+
+    def expired(self, now: datetime) -> bool:
+        """Say whether ``expires_at`` has come."""
+        return self.record.expires_at is not None and self.record.expires_at <= now
+
+    def matches(self, filters: Filters) -> bool:
+        """Say whether the row is current, not expired, and within the filters."""
+        record = self.record
+        return (
+            record.superseded_at is None
+            and not self.expired(filters.now)
+            and (not filters.kinds or record.kind in filters.kinds)
+            and (not filters.origins or record.origin in filters.origins)
+            and (filters.since is None or filters.since <= record.occurred_at)
+            and (filters.until is None or record.occurred_at < filters.until)
+            and (
+                not filters.subject_keys
+                or any(item in self.subjects for item in filters.subject_keys)
+            )
+            and (filters.metadata is None or metadata.contains(record.metadata, filters.metadata))
+        )
+
+    def same_content(self, draft: Draft) -> bool:
+        """Say whether the draft is a retry of this row and not another memory under its id."""
+        record = self.record
+        return (
+            record.origin == draft.origin
+            and record.text == draft.text
+            and record.kind == draft.kind
+            and metadata.canonical(record.metadata) == metadata.canonical(draft.metadata)
+            and self.direct == {item.key for item in draft.subjects}
+            and record.record_key == _record_key(draft)
+            and (not draft.dated or record.occurred_at == draft.occurred_at)
+            and (draft.expires_at is None or record.expires_at == draft.expires_at)
+        )
+
+
+@dataclass(slots=True)
+class Shelf:
+    """One tenant's rows, provenance, artefacts, debts and evidence.
+
+    ``lines`` maps a ``record_key`` to its versions, oldest first; ``derived_from`` a record to
+    those made from it; ``artefacts`` and ``debts`` an ``(adapter, artefact_id)`` to its sources
+    and to the hashes of the people whose erasure caused the debt.
+    """
+
+    tenant_key: str
+    rows: dict[UUID, Row] = field(default_factory=dict)
+    lines: dict[str, list[UUID]] = field(default_factory=dict)
+    derived_from: dict[UUID, set[UUID]] = field(default_factory=dict)
+    artefacts: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
+    debts: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    tombstones: list[Tombstone] = field(default_factory=list)
+
+    def remember(self, drafts: Sequence[Draft], now: datetime) -> list[Record]:
+        """Store all drafts or none; a retry of what is stored is answered with the stored row."""
+        added: dict[UUID, Row] = {}
+        for draft in drafts:
+            row = added.get(draft.record_id) or self.rows.get(draft.record_id)
+            if row is None:
+                added[draft.record_id] = self._row(draft, now)
+            elif not row.same_content(draft):
+                raise ConflictError("record_id: already holds other content")
+        for row in added.values():
+            self._add(row, now)
+        return [copied(self.rows[draft.record_id].record) for draft in drafts]
+
+    def derive(self, draft: Draft, sources: Sequence[UUID], now: datetime) -> Record:
+        """Store a derived record about everybody its sources are about."""
+        self.require_sources(sources)
+        row = self._row(draft, now)
+        for source in sources:
+            held = self.rows[source].subjects.items()
+            row.relate((Subject(key=key, hash=hash_) for key, hash_ in held), directly=False)
+            self.derived_from.setdefault(source, set()).add(draft.record_id)
+        row.record = replace(row.record, sources=tuple(sorted(sources)))
+        self._add(row, now)
+        return copied(row.record)
+
+    def supersede(self, record_id: UUID, draft: Draft, now: datetime) -> Record:
+        """Store the version after ``record_id``, unless another came first."""
+        if self.row(record_id).record.superseded_at is not None:
+            raise ConflictError("record_id: a newer version has taken its place")
+        return self.remember([draft], now)[0]
+
+    def relate(self, record_id: UUID, subjects: Sequence[Subject]) -> Record:
+        """Link subjects to a record and to everything derived from it."""
+        self.row(record_id).relate(subjects, directly=True)
+        for reached in lineage.closure([record_id], self.derived_from):
+            self.rows[reached].relate(subjects, directly=False)
+        return copied(self.rows[record_id].record)
+
+    def row(self, record_id: UUID) -> Row:
+        """Return a row or raise ``UnknownRecordError``."""
+        row = self.rows.get(record_id)
+        if row is None:
+            raise UnknownRecordError("record_id: no such record")
+        return row
+
+    def require_sources(self, sources: Iterable[UUID]) -> None:
+        """Raise ``UnknownSourceError`` unless every source is here."""
+        if not all(source in self.rows for source in sources):
+            raise UnknownSourceError("sources: no such record")
+
+    def remove(self, record_ids: Iterable[UUID]) -> None:
+        """Drop records with their edges and their places in lines and artefacts."""
+        for record_id in record_ids:
+            record = self.rows.pop(record_id).record
+            self.derived_from.pop(record_id, None)
+            for source in record.sources:
+                self.derived_from.get(source, set()).discard(record_id)
+            line = self.lines[record.record_key]
+            line.remove(record_id)
+            if not line:
+                del self.lines[record.record_key]
+
+    def _row(self, draft: Draft, now: datetime) -> Row:
+        subjects = {item.key: item.hash for item in draft.subjects}
+        embedding = None if draft.embedding is None else array("f", draft.embedding)
+        record = Record(
+            tenant_key=self.tenant_key,
+            record_id=draft.record_id,
+            origin=draft.origin,
+            kind=draft.kind,
+            text=draft.text,
+            metadata=deepcopy(draft.metadata),
+            subject_keys=tuple(sorted(subjects)),
+            redacted=draft.redacted,
+            record_key=_record_key(draft),
+            embedding_model=draft.embedding_model,
+            embedding_dims=None if embedding is None else len(embedding),
+            occurred_at=draft.occurred_at,
+            created_at=now,
+            expires_at=draft.expires_at,
+        )
+        return Row(
+            record=record,
+            subjects=subjects,
+            direct=frozenset(subjects),
+            terms=frozenset(draft.terms),
+            embedding=embedding,
+            norm=0.0 if embedding is None else vectors.norm(embedding),
+        )
+
+    def _add(self, row: Row, now: datetime) -> None:
+        line = self.lines.setdefault(row.record.record_key, [])
+        if line:
+            previous = self.rows[line[-1]]
+            row.record = replace(row.record, version=previous.record.version + 1)
+            if previous.record.superseded_at is None:
+                previous.record = replace(previous.record, superseded_at=now)
+        line.append(row.record.record_id)
+        self.rows[row.record.record_id] = row
+
+
+def _record_key(draft: Draft) -> str:
+    return str(draft.record_id) if draft.record_key is None else draft.record_key
+
+
+def copied(record: Record) -> Record:
+    """Return the record with metadata of its own, so that a caller's change stays the caller's."""
+    return replace(record, metadata=deepcopy(record.metadata))

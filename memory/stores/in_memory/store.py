@@ -1,0 +1,206 @@
+"""The store's methods: each runs without awaiting in between, so tasks cannot interleave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from memory import purging, ranking, vectors
+from memory.errors import InstallError
+from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
+from memory.stores.in_memory.erasing import erase
+from memory.stores.in_memory.shelf import Row, Shelf, copied
+from memory.types import (
+    Capabilities,
+    Hit,
+    Purged,
+    Readiness,
+    Receipt,
+    Record,
+    Tombstone,
+)
+
+__all__ = ["InMemoryStore"]
+
+_ANOTHER_PEPPER = "the subject pepper is not the one this store was first used with"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class InMemoryStore:
+    """Keeps everything in this process and loses it with the process.
+
+    Safe for many tasks of one event loop. Several :class:`~memory.Memory` objects may share one.
+    ``clock`` gives ``created_at`` and ``superseded_at``.
+    """
+
+    calls_indexes = True
+
+    def __init__(self, *, clock: Callable[[], datetime] = _utc_now) -> None:
+        self._clock = clock
+        self._shelves: dict[str, Shelf] = {}
+        self._pepper_check: str | None = None
+
+    def _shelf(self, tenant_key: str) -> Shelf:
+        # Asking about a tenant must not create it: only a write keeps the shelf.
+        return self._shelves.get(tenant_key) or Shelf(tenant_key)
+
+    def _kept(self, tenant_key: str) -> Shelf:
+        return self._shelves.setdefault(tenant_key, Shelf(tenant_key))
+
+    async def claim(self, pepper_check: str) -> None:
+        """See :meth:`memory.ports.Store.claim`."""
+        if self._pepper_check not in (None, pepper_check):
+            raise InstallError(_ANOTHER_PEPPER)
+        self._pepper_check = pepper_check
+
+    async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
+        """See :meth:`memory.ports.Store.remember`."""
+        return self._kept(tenant_key).remember(drafts, self._clock())
+
+    async def derive(
+        self,
+        tenant_key: str,
+        draft: Draft,
+        sources: Sequence[UUID],
+        artefacts: Sequence[tuple[str, str]] = (),
+    ) -> Record:
+        """See :meth:`memory.ports.Store.derive`."""
+        shelf = self._kept(tenant_key)
+        record = shelf.derive(draft, sources, self._clock())
+        for artefact in artefacts:
+            shelf.artefacts.setdefault(artefact, set()).add(record.record_id)
+        return record
+
+    async def supersede(self, tenant_key: str, record_id: UUID, draft: Draft) -> Record:
+        """See :meth:`memory.ports.Store.supersede`."""
+        return self._kept(tenant_key).supersede(record_id, draft, self._clock())
+
+    async def relate(self, tenant_key: str, record_id: UUID, subjects: Sequence[Subject]) -> Record:
+        """See :meth:`memory.ports.Store.relate`."""
+        return self._kept(tenant_key).relate(record_id, subjects)
+
+    async def get(self, tenant_key: str, record_id: UUID, now: datetime) -> Record | None:
+        """See :meth:`memory.ports.Store.get`."""
+        row = self._shelf(tenant_key).rows.get(record_id)
+        return None if row is None or row.expired(now) else copied(row.record)
+
+    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
+        """See :meth:`memory.ports.Store.history`."""
+        shelf = self._shelf(tenant_key)
+        rows = [shelf.rows[item] for item in reversed(shelf.lines.get(record_key, []))]
+        return [copied(row.record) for row in rows if not row.expired(now)]
+
+    async def records(
+        self, tenant_key: str, filters: Filters, after: UUID | None, limit: int
+    ) -> list[Record]:
+        """See :meth:`memory.ports.Store.records`."""
+        rows = self._shelf(tenant_key).rows
+        ids = (item for item, row in rows.items() if row.matches(filters))
+        below = (item for item in ids if after is None or item < after)
+        return [copied(rows[item].record) for item in sorted(below, reverse=True)[:limit]]
+
+    async def search(self, tenant_key: str, query: Query) -> Found:
+        """See :meth:`memory.ports.Store.search`."""
+        shelf = self._shelf(tenant_key)
+        rows = [row for row in shelf.rows.values() if row.matches(query.filters)]
+        if query.strategy == "recent":
+            times = ((row.record.occurred_at, row.record.record_id) for row in rows)
+            scored = [(0.0, item) for _, item in ranking.best(times, query.limit)]
+        else:
+            score = _cosine if query.strategy == "vector" else _lexical
+            scored = ranking.best(score(rows, query), query.limit)
+        return Found(
+            hits=tuple(
+                Hit(record=copied(shelf.rows[item].record), score=score_) for score_, item in scored
+            ),
+            exact=True,
+            how=ranking.HOW[query.strategy],
+            skipped=sum(_skipped(row, query) for row in rows),
+            holds_any=bool(shelf.rows),
+        )
+
+    async def erase(self, tenant_key: str, order: Order) -> Receipt:
+        """See :meth:`memory.ports.Store.erase`."""
+        shelf = self._shelf(tenant_key) if order.dry_run else self._kept(tenant_key)
+        return erase(shelf, order)
+
+    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
+        """See :meth:`memory.ports.Store.tombstones`."""
+        return self._shelf(tenant_key).tombstones[: -limit - 1 : -1]
+
+    async def register(
+        self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]
+    ) -> None:
+        """See :meth:`memory.ports.Store.register`."""
+        shelf = self._shelf(tenant_key)
+        shelf.require_sources(sources)
+        shelf.artefacts.setdefault((adapter, artefact_id), set()).update(sources)
+
+    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
+        """See :meth:`memory.ports.Store.purge`."""
+        debts = self._shelf(tenant_key).debts
+        asked = dict(debts)
+        owed: dict[str, list[str]] = {}
+        for adapter, artefact_id in asked:
+            owed.setdefault(adapter, []).append(artefact_id)
+        able = [name for name in owed if name in indexes]
+        answers = await asyncio.gather(
+            *(purging.confirmed(indexes[name], owed[name]) for name in able)
+        )
+        gone = {(name, item) for name, answer in zip(able, answers, strict=True) for item in answer}
+        for artefact in gone:
+            # A debt that was renewed while the index was asked is owed still.
+            if debts.get(artefact) is asked[artefact]:
+                del debts[artefact]
+        return Purged(
+            settled=len(gone),
+            adapters=tuple(sorted(owed)),
+            outstanding=tuple(sorted({adapter for adapter, _ in debts})),
+        )
+
+    async def capabilities(self) -> Capabilities:
+        """See :meth:`memory.ports.Store.capabilities`."""
+        return Capabilities(store="in-memory", vector_search="in-process")
+
+    async def ready(self, pepper_check: str) -> Readiness:
+        """See :meth:`memory.ports.Store.ready`."""
+        if self._pepper_check in (None, pepper_check):
+            return Readiness(ready=True)
+        return Readiness(ready=False, problems=(_ANOTHER_PEPPER,))
+
+    async def close(self) -> None:
+        """Nothing was opened; what is stored stays."""
+
+
+def _lexical(rows: Sequence[Row], query: Query) -> list[tuple[float, UUID]]:
+    scored = ((ranking.lexical_score(query.terms, row.terms), row) for row in rows)
+    return [(score, row.record.record_id) for score, row in scored if score > 0]
+
+
+def _cosine(rows: Sequence[Row], query: Query) -> list[tuple[float, UUID]]:
+    asked = query.embedding or ()
+    norm = vectors.norm(asked)
+    return [
+        (vectors.cosine(asked, row.embedding, norm * row.norm), row.record.record_id)
+        for row in rows
+        if row.embedding is not None and not _skipped(row, query)
+    ]
+
+
+def _skipped(row: Row, query: Query) -> bool:
+    """Say whether the row was embedded by another model than the query."""
+    return (
+        query.embedding is not None
+        and row.embedding is not None
+        and not vectors.comparable(
+            query.embedding_model,
+            len(query.embedding),
+            row.record.embedding_model,
+            len(row.embedding),
+        )
+    )

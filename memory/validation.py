@@ -1,0 +1,234 @@
+"""The rules every argument is held to before anything is sent. Pure.
+
+Each function returns the value in its one form (UTC, UUID, tuple) or raises ``InvalidInputError``
+with the field and the rule. Lengths are bytes of UTF-8, since PostgreSQL counts in bytes where it
+matters: a btree entry holds at most 2,704.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar, cast, get_args
+from uuid import UUID
+
+from memory.errors import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
+from memory.types import Origin, Reason, Record, Strategy
+
+__all__ = [
+    "artefacts",
+    "closure",
+    "key",
+    "kind",
+    "kinds",
+    "limit",
+    "moment",
+    "origins",
+    "pepper",
+    "period",
+    "reason",
+    "record_id",
+    "sources",
+    "strategy",
+    "subject_keys",
+    "tenant",
+    "text",
+]
+
+MAX_TEXT = 64 * 1024
+MAX_TENANT = 256
+MAX_KEY = 1024
+MAX_LIMIT = 1_000
+MAX_SUBJECTS = 1_000
+
+_KIND = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+T = TypeVar("T")
+
+
+def tenant(value: object) -> str:
+    """Check a tenant key: present, opaque, at most 256 bytes. Missing never means "all"."""
+    if not isinstance(value, str) or not value:
+        raise TenantRequiredError("tenant_key", "must be a string that is not empty")
+    return key(value, "tenant_key", MAX_TENANT)
+
+
+def key(value: object, field: str, max_bytes: int = MAX_KEY) -> str:
+    """Check an opaque key: a string, not empty, no NUL, at most ``max_bytes`` (1,024)."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field, "must be a string")
+    if not value:
+        raise InvalidInputError(field, "must not be empty")
+    if "\0" in value:
+        raise InvalidInputError(field, "must not hold a NUL character")
+    size = _utf8_length(value)
+    if size is None:
+        raise InvalidInputError(field, "must not hold a lone surrogate")
+    if size > max_bytes:
+        raise InvalidInputError(field, f"must not exceed {max_bytes:,} bytes of UTF-8")
+    return value
+
+
+def _utf8_length(value: str) -> int | None:
+    # The codec's exception carries the text, so it must not become the context of ours.
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError:
+        return None
+
+
+def text(value: object, field: str = "text") -> str:
+    """Check a text: not blank, at most 64 KiB."""
+    checked = key(value, field, MAX_TEXT)
+    if not checked.strip():
+        raise InvalidInputError(field, "must not be blank")
+    return checked
+
+
+def kind(value: object, field: str = "kind") -> str:
+    """Check a kind: a short code such as ``episodic``, not free text."""
+    if not isinstance(value, str) or not _KIND.fullmatch(value):
+        rule = "must be 1 to 63 of a-z, 0-9, '_', '.', '-', beginning with a letter"
+        raise InvalidInputError(field, rule)
+    return value
+
+
+def kinds(value: object, field: str = "kinds") -> tuple[str, ...]:
+    """Check one kind or several."""
+    return _each(value, field, kind)
+
+
+def origins(value: object, field: str = "origins") -> tuple[Origin, ...]:
+    """Check one origin or several."""
+    return _each(value, field, lambda item, name: cast("Origin", _code(item, name, Origin)))
+
+
+def subject_keys(value: object, field: str = "subject_keys") -> tuple[str, ...]:
+    """Check one subject key or several: at least one, at most 1,000, each once."""
+    found = _each(value, field, key)
+    if len(found) > MAX_SUBJECTS:
+        raise InvalidInputError(field, f"must not exceed {MAX_SUBJECTS:,} subjects")
+    return found
+
+
+def _each(value: object, field: str, check: Callable[[object, str], T]) -> tuple[T, ...]:
+    if isinstance(value, str):
+        return (check(value, field),)
+    found = dict.fromkeys(check(item, name) for item, name in _items(value, field))
+    if not found:
+        raise InvalidInputError(field, "must name at least one")
+    return tuple(found)
+
+
+def _items(value: object, field: str) -> Iterator[tuple[object, str]]:
+    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
+        raise InvalidInputError(field, "must be a sequence")
+    return ((item, f"{field}.{position}") for position, item in enumerate(value))
+
+
+def reason(value: object) -> Reason:
+    """Check the reason of an erasure: a code, since evidence holds no free text."""
+    return cast("Reason", _code(value, "reason", Reason))
+
+
+def strategy(value: object) -> Strategy | None:
+    """Check how to search; None stands for ``auto``."""
+    if value == "auto":
+        return None
+    return cast("Strategy", _code(value, "strategy", Strategy, "auto"))
+
+
+def _code(value: object, field: str, literal: object, *more: str) -> str:
+    allowed = (*more, *get_args(literal))
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInputError(field, f"must be one of {', '.join(allowed)}")
+    return value
+
+
+def moment(value: object, field: str) -> datetime:
+    """Check a time and return it in UTC. A naive one is refused: it would mean another instant."""
+    if not isinstance(value, datetime):
+        raise InvalidInputError(field, "must be a datetime")
+    if value.utcoffset() is None:
+        raise InvalidInputError(field, "must have a time zone")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInputError(field, "must lie within the years 1 to 9999 in UTC") from None
+
+
+def period(since: object, until: object) -> tuple[datetime | None, datetime | None]:
+    """Check a half-open period; either end may be None."""
+    start = None if since is None else moment(since, "since")
+    end = None if until is None else moment(until, "until")
+    if start is not None and end is not None and start >= end:
+        raise InvalidInputError("until", "must be later than since")
+    return start, end
+
+
+def limit(value: object, field: str = "limit") -> int:
+    """Check how many to return: 1 to 1,000."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
+        raise InvalidInputError(field, f"must be a whole number from 1 to {MAX_LIMIT:,}")
+    return value
+
+
+def record_id(value: object, field: str = "record_id") -> UUID:
+    """Check a record's id: any UUID, its string form, or the record itself."""
+    if isinstance(value, Record):
+        return value.record_id
+    if isinstance(value, UUID):
+        return UUID(int=value.int)  # a driver's subclass is not kept
+    found = _uuid(value) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidInputError(field, "must be a UUID")
+    return found
+
+
+def _uuid(value: str) -> UUID | None:
+    try:
+        return UUID(value)
+    except ValueError:
+        return None
+
+
+def sources(value: object, field: str = "sources") -> tuple[UUID, ...]:
+    """Check what a record was made from: records or ids, each once, at least one."""
+    if isinstance(value, Record | UUID | str):
+        return (record_id(value, field),)
+    given = () if value is None else _items(value, field)
+    found = tuple(dict.fromkeys(record_id(item, name) for item, name in given))
+    if not found:
+        raise ProvenanceRequiredError(field, "must name the records it was made from")
+    return found
+
+
+def artefacts(value: object, field: str = "artefacts") -> tuple[tuple[str, str], ...]:
+    """Check ``(adapter, artefact_id)`` pairs, each once; none is allowed."""
+    return tuple(dict.fromkeys(_pair(item, name) for item, name in _items(value, field)))
+
+
+def _pair(value: object, field: str) -> tuple[str, str]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidInputError(field, "must be a pair of adapter and artefact id")
+    adapter, artefact_id = value
+    return key(adapter, f"{field}.0"), key(artefact_id, f"{field}.1")
+
+
+def closure(value: object, field: str = "expect") -> str:
+    """Check the digest of a closure, as a dry run's receipt has it."""
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise InvalidInputError(field, "must be 64 hexadecimal digits, from a dry run's receipt")
+    return value
+
+
+def pepper(value: object) -> bytes:
+    """Return the pepper as bytes; none is empty. An empty one given is a mistake."""
+    if value is None:
+        return b""
+    given = key(value, "subject_pepper").encode() if isinstance(value, str) else value
+    if not isinstance(given, bytes) or not given:
+        raise InvalidInputError("subject_pepper", "must be a string or bytes, not empty")
+    return given

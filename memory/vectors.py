@@ -1,0 +1,72 @@
+"""Vectors as the database keeps them: finite float32 values of a sane length. Pure, no numpy.
+
+The bounds of the norm keep a distance computed in single precision away from zero, infinity and
+NaN: vectors of all 1e-30 or all 1e30 gave NaN distances.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from operator import mul
+from typing import SupportsFloat
+
+from memory.errors import InvalidInputError
+
+__all__ = ["MAX_DIMENSIONS", "comparable", "cosine", "norm", "vector"]
+
+MAX_DIMENSIONS = 16_000
+_MIN_NORM, _MAX_NORM = 1e-15, 1e15
+
+
+def vector(value: object, field: str = "embedding") -> tuple[float, ...]:
+    """Return the values rounded to float32, or raise ``InvalidInputError``.
+
+    Anything with ``tolist()`` (numpy, torch) or any sequence of real numbers is taken.
+    """
+    numbers = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes | bytearray):
+        raise InvalidInputError(field, "must be a sequence of numbers")
+    if not 1 <= len(numbers) <= MAX_DIMENSIONS:
+        raise InvalidInputError(field, f"must have 1 to {MAX_DIMENSIONS:,} values")
+    if not all(map(_is_number, numbers)):
+        raise InvalidInputError(field, "must be a sequence of numbers")
+    rounded = _rounded(numbers)
+    if rounded is None or not all(map(math.isfinite, rounded)):
+        raise InvalidInputError(field, "must be finite in single precision")
+    if not _MIN_NORM <= norm(rounded) <= _MAX_NORM:
+        raise InvalidInputError(field, "must have a norm between 1e-15 and 1e15")
+    return rounded
+
+
+def _is_number(value: object) -> bool:
+    kind = type(value)
+    return kind is float or kind is int or (isinstance(value, Real) and kind is not bool)
+
+
+def _rounded(numbers: Iterable[SupportsFloat]) -> tuple[float, ...] | None:
+    try:
+        return tuple(array("f", map(float, numbers)))
+    except (OverflowError, ValueError):
+        return None
+
+
+def norm(values: Iterable[float]) -> float:
+    """Return the Euclidean length, in float64."""
+    return math.sqrt(math.fsum(value * value for value in values))
+
+
+def cosine(left: Iterable[float], right: Iterable[float], norms: float) -> float:
+    """Return the cosine similarity, in float64; ``norms`` is the product of both lengths."""
+    product: float = sum(map(mul, left, right))
+    return max(-1.0, min(1.0, product / norms))
+
+
+def comparable(
+    model: str | None, dimensions: int, other_model: str | None, other_dimensions: int
+) -> bool:
+    """Say whether two vectors share a space: one length, and one model where both are named."""
+    named_apart = model is not None and other_model is not None and model != other_model
+    return dimensions == other_dimensions and not named_apart
