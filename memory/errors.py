@@ -54,7 +54,8 @@ class MemoryServiceError(Exception):
 class InvalidInputError(MemoryServiceError, ValueError):
     """An argument breaks a rule. Nothing was sent and nothing was stored.
 
-    ``field`` is the path of the argument (``metadata.trip.dates``), ``rule`` says what it must be.
+    ``field`` is the path of the argument (``items.3.text``), ``rule`` says what it must be. Inside
+    metadata the path counts positions (``metadata.0.2``), since a key may name a person.
     """
 
     def __init__(self, field: str, rule: str) -> None:

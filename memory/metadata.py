@@ -69,8 +69,8 @@ def _scalar(value: object, field: str) -> Any:
     if isinstance(value, str):
         return _string(value, field)
     if isinstance(value, int):
-        if value.bit_length() > 14_000:  # Python refuses to print integers of 4,300 digits
-            raise InvalidInputError(field, "must not hold an integer of over 4,000 digits")
+        if value.bit_length() > 1024:
+            raise InvalidInputError(field, "must not hold an integer of over 1,024 bits")
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -167,7 +167,7 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """One search: ``terms`` for ``lexical``, ``embedding`` for ``vector``, neither for ``recent``."""
+    """One search: ``terms`` for ``lexical``, ``embedding`` for ``vector``, else neither."""
 
     strategy: Strategy
     filters: Filters

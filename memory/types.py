@@ -44,8 +44,8 @@ Strategy = Literal["vector", "lexical", "recent"]
 class Finding:
     """One identifier that redaction masked. It never carries the value.
 
-    ``start`` and ``end`` (exclusive) are character offsets in the original text; ``path`` says where
-    that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``.
+    ``start`` and ``end`` (exclusive) are character offsets in the original text; ``path`` says
+    where that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``.
     """
 
     kind: str
@@ -59,11 +59,11 @@ class Finding:
 class Record:
     """One stored memory: ``remembered`` as it was told, or ``derived`` from other records.
 
-    ``subject_keys`` are the people it is about, inherited ones included, sorted. ``sources`` are the
-    records a derived one was made from. ``redacted`` lists the paths that redaction masked, so that
-    a masked field differs from an empty one. ``record_key`` names a line of versions; a record
-    stored without one is its own line, keyed by its id. ``superseded_at`` is set once a newer
-    version has taken its place.
+    ``subject_keys`` are the people it is about, inherited ones included, sorted. ``sources`` are
+    the records a derived one was made from, sorted. ``redacted`` lists the paths that redaction
+    masked, so that a masked field differs from an empty one. ``record_key`` names a line of
+    versions; a record stored without one is its own line, keyed by its id. ``superseded_at`` is
+    set once a newer version has taken its place.
     """
 
     tenant_key: str = field(repr=False)
@@ -103,7 +103,11 @@ class Derived:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """One record that recall found. ``score`` is 0 to 1 for words, -1 to 1 for cosine."""
+    """One record that recall found.
+
+    ``score`` is -1 to 1 for ``vector`` (cosine), above 0 to 1 for ``lexical`` (share of the query's
+    distinct terms), and always 0 for ``recent``, which ranks by time.
+    """
 
     record: Record
     score: float
@@ -252,7 +256,7 @@ class Capabilities:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Readiness:
-    """Whether this process may serve. ``problems`` says in words what is wrong; empty when ready."""
+    """Whether this process may serve; ``problems`` says in words why not."""
 
     ready: bool
     problems: Sequence[str] = ()

@@ -19,6 +19,7 @@ from memory.types import Origin, Reason, Record, Strategy
 __all__ = [
     "artefacts",
     "closure",
+    "flag",
     "key",
     "kind",
     "kinds",
@@ -144,6 +145,13 @@ def _code(value: object, field: str, literal: object, *more: str) -> str:
     allowed = (*more, *get_args(literal))
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInputError(field, f"must be one of {', '.join(allowed)}")
+    return value
+
+
+def flag(value: object, field: str) -> bool:
+    """Check a switch: ``dry_run=None`` must not start what was meant as a rehearsal."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(field, "must be True or False")
     return value
 
 

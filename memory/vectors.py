@@ -11,13 +11,33 @@ from array import array
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from operator import mul
-from typing import SupportsFloat
+from typing import Any, Protocol, cast
 
 from memory.errors import InvalidInputError
 
-__all__ = ["MAX_DIMENSIONS", "comparable", "cosine", "norm", "vector"]
+__all__ = [
+    "MAX_DIMENSIONS",
+    "SupportsToList",
+    "Vector",
+    "comparable",
+    "cosine",
+    "norm",
+    "vector",
+]
 
 MAX_DIMENSIONS = 16_000
+
+
+class SupportsToList(Protocol):
+    """An array of numpy, torch and the like."""
+
+    def tolist(self) -> Any:
+        """Return the values as plain Python numbers."""
+        ...
+
+
+Vector = Sequence[float] | SupportsToList
+
 _MIN_NORM, _MAX_NORM = 1e-15, 1e15
 
 
@@ -31,31 +51,36 @@ def vector(value: object, field: str = "embedding") -> tuple[float, ...]:
         raise InvalidInputError(field, "must be a sequence of numbers")
     if not 1 <= len(numbers) <= MAX_DIMENSIONS:
         raise InvalidInputError(field, f"must have 1 to {MAX_DIMENSIONS:,} values")
-    if not all(map(_is_number, numbers)):
-        raise InvalidInputError(field, "must be a sequence of numbers")
-    rounded = _rounded(numbers)
-    if rounded is None or not all(map(math.isfinite, rounded)):
+    rounded = _rounded(numbers, field)
+    length = math.nan if rounded is None else norm(rounded)
+    if rounded is None or not math.isfinite(length):
         raise InvalidInputError(field, "must be finite in single precision")
-    if not _MIN_NORM <= norm(rounded) <= _MAX_NORM:
+    if not _MIN_NORM <= length <= _MAX_NORM:
         raise InvalidInputError(field, "must have a norm between 1e-15 and 1e15")
     return rounded
 
 
-def _is_number(value: object) -> bool:
-    kind = type(value)
-    return kind is float or kind is int or (isinstance(value, Real) and kind is not bool)
-
-
-def _rounded(numbers: Iterable[SupportsFloat]) -> tuple[float, ...] | None:
+def _rounded(numbers: Sequence[object], field: str) -> tuple[float, ...] | None:
+    if not set(map(type, numbers)) <= {float, int}:
+        numbers = [_real(value, field) for value in numbers]
     try:
-        return tuple(array("f", map(float, numbers)))
-    except (OverflowError, ValueError):
+        return tuple(array("f", cast("Sequence[float]", numbers)))
+    except OverflowError:  # an integer beyond float64
         return None
 
 
-def norm(values: Iterable[float]) -> float:
-    """Return the Euclidean length, in float64."""
-    return math.sqrt(math.fsum(value * value for value in values))
+def _real(value: object, field: str) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise InvalidInputError(field, "must be a sequence of numbers")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def norm(values: Sequence[float]) -> float:
+    """Return the Euclidean length, in float64; it is finite when all float32 values are."""
+    return math.sqrt(sum(map(mul, values, values)))
 
 
 def cosine(left: Iterable[float], right: Iterable[float], norms: float) -> float:

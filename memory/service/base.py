@@ -1,0 +1,169 @@
+"""What every verb of ``Memory`` needs: the plugs, and the way from arguments to drafts."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from memory import fingerprint, validation, vectors
+from memory.errors import InvalidInputError
+from memory.ids import uuid7
+from memory.metadata import metadata as checked_metadata
+from memory.ports import DerivedIndex, Draft, Embedder, EventSink, Redactor, Store, Subject
+from memory.redaction import Redacted, default_redactor, no_redactor, redact_many
+from memory.service.events import LoggingSink
+from memory.service.items import Item, located
+from memory.stores.in_memory import InMemoryStore
+from memory.tokens import terms
+from memory.types import Origin
+
+__all__ = ["Base", "utc_now"]
+
+_logger = logging.getLogger("memory")
+
+
+def utc_now() -> datetime:
+    """Return the time: the default clock."""
+    return datetime.now(UTC)
+
+
+@functools.cache
+def _warn_of_pseudonyms() -> None:
+    _logger.warning(
+        "no subject_pepper: the hashes in tombstones are pseudonyms, which whoever can list the "
+        "subject keys can undo"
+    )
+
+
+class Base:
+    """Holds what the host plugged in; see :class:`memory.Memory`."""
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        embedder: Embedder | None = None,
+        redactor: Redactor | None = default_redactor,
+        indexes: Sequence[DerivedIndex] = (),
+        events: EventSink | None = None,
+        subject_pepper: str | bytes | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._store: Store = InMemoryStore() if store is None else store
+        self._embedder = embedder
+        self._redactor: Redactor = no_redactor if redactor is None else redactor
+        self._indexes = _by_name(indexes)
+        self._events: EventSink = LoggingSink() if events is None else events
+        self._pepper = validation.pepper(subject_pepper)
+        self._clock = clock
+        self._claimed = False
+        self._claiming = asyncio.Lock()
+
+    def _now(self) -> datetime:
+        return validation.moment(self._clock(), "clock")
+
+    def _subject(self, tenant_key: str, subject_key: str) -> Subject:
+        hash_ = fingerprint.subject_hash(tenant_key, subject_key, self._pepper)
+        return Subject(key=subject_key, hash=hash_)
+
+    def _subjects(self, tenant_key: str, subject_keys: Iterable[str]) -> tuple[Subject, ...]:
+        return tuple(self._subject(tenant_key, key) for key in subject_keys)
+
+    async def _claim(self) -> None:
+        """Make sure, before the first write, that the store knows this pepper and no other."""
+        if self._claimed:
+            return
+        async with self._claiming:
+            if not self._claimed:
+                await self._store.claim(fingerprint.pepper_check(self._pepper))
+                self._claimed = True
+        if not self._pepper:
+            _warn_of_pseudonyms()
+
+    async def _redacted(self, contents: Sequence[tuple[str, Any]]) -> list[Redacted]:
+        return await redact_many(self._redactor, contents)
+
+    async def _embedded(
+        self, texts: Sequence[str], given: Sequence[tuple[float, ...] | None]
+    ) -> list[tuple[tuple[float, ...] | None, str | None]]:
+        """Return a vector and its model per text, asking the embedder once for what is missing.
+
+        What the embedder raises is the host's own and passes through.
+        """
+        wanted = [text for text, vector in zip(texts, given, strict=True) if vector is None]
+        if self._embedder is None or not wanted:
+            return [(vector, None) for vector in given]
+        answers = iter(_answers(await self._embedder.embed(wanted), len(wanted)))
+        model = getattr(self._embedder, "model", None)
+        return [(next(answers), model) if vector is None else (vector, None) for vector in given]
+
+    async def _drafts(
+        self,
+        tenant_key: str,
+        items: Sequence[Item],
+        contents: Sequence[Redacted],
+        *,
+        origin: Origin = "remembered",
+        prefix: str = "",
+    ) -> list[Draft]:
+        """Turn checked items and their redacted contents into drafts, embedded where possible."""
+        for position, content in enumerate(contents):
+            with located(prefix.format(position)):
+                validation.text(content.text)
+                checked_metadata(content.metadata)
+        given: list[Any] = [item.embedding for item in items]
+        embedded = await self._embedded([content.text for content in contents], given)
+        drafts = []
+        for item, content, vector in zip(items, contents, embedded, strict=True):
+            drafts.append(self._draft(tenant_key, item, content, vector, origin))
+            if len(drafts) % 64 == 0:
+                await asyncio.sleep(0)  # a large batch must not hold up the host's loop
+        return drafts
+
+    def _draft(
+        self,
+        tenant_key: str,
+        item: Item,
+        content: Redacted,
+        embedded: tuple[tuple[float, ...] | None, str | None],
+        origin: Origin,
+    ) -> Draft:
+        vector, model = embedded
+        return Draft(
+            record_id=item.record_id if isinstance(item.record_id, UUID) else uuid7(),
+            own_id=item.record_id is not None,
+            origin=origin,
+            kind=item.kind,
+            text=content.text,
+            metadata=content.metadata,
+            redacted=tuple(content.paths),
+            subjects=self._subjects(tenant_key, item.subject_keys),
+            record_key=item.record_key,
+            embedding=vector,
+            embedding_model=model,
+            occurred_at=item.occurred_at or self._now(),
+            dated=item.occurred_at is not None,
+            expires_at=item.expires_at,
+            terms=terms(content.text),
+        )
+
+
+def _by_name(indexes: Sequence[DerivedIndex]) -> dict[str, DerivedIndex]:
+    named = {validation.key(index.name, "indexes"): index for index in indexes}
+    if len(named) != len(indexes):
+        raise InvalidInputError("indexes", "must have different names")
+    return named
+
+
+def _answers(answered: Any, count: int) -> list[tuple[float, ...]]:
+    if len(answered) != count:
+        raise InvalidInputError("embedder", "must return one vector per text")
+    found = [vectors.vector(vector, "embedder") for vector in answered]
+    if len({len(vector) for vector in found}) > 1:
+        raise InvalidInputError("embedder", "must return vectors of one length")
+    return found

@@ -1,0 +1,54 @@
+"""The default event sink, and publishing that cannot undo an erasure."""
+
+from __future__ import annotations
+
+import logging
+
+from memory.ports import ErasureEvent, EventSink
+from memory.types import Receipt
+
+__all__ = ["LoggingSink", "publish"]
+
+_logger = logging.getLogger("memory.erasure")
+
+
+class LoggingSink:
+    """Writes each event to the logger ``memory.erasure`` at INFO: codes and counts only."""
+
+    async def publish(self, event: ErasureEvent) -> None:
+        """See :meth:`memory.ports.EventSink.publish`."""
+        _logger.info(
+            "erasure %s: reason=%s scope=%s memories=%d derived=%d provenance_edges=%d "
+            "artefacts=%d complete=%s",
+            event.erasure_id,
+            event.reason,
+            event.scope,
+            event.memories,
+            event.derived,
+            event.provenance_edges,
+            event.artefacts,
+            event.complete,
+        )
+
+
+async def publish(sink: EventSink, receipt: Receipt) -> None:
+    """Publish the event of a finished erasure; a sink that fails is logged by its class only."""
+    anchor = receipt.anchor
+    event = ErasureEvent(
+        erasure_id=receipt.erasure_id,
+        reason=receipt.reason,
+        scope=receipt.scope,
+        memories=receipt.counts.memories,
+        derived=receipt.counts.derived,
+        provenance_edges=receipt.counts.provenance_edges,
+        artefacts=receipt.counts.artefacts,
+        complete=receipt.complete,
+        outstanding=receipt.outstanding,
+        seq=None if anchor is None else anchor.seq,
+        digest=None if anchor is None else anchor.digest,
+        completed_at=receipt.completed_at,
+    )
+    try:
+        await sink.publish(event)
+    except Exception as error:  # the erasure is committed; whatever the sink raises changes nothing
+        _logger.error("the event sink failed: %s", type(error).__name__)  # noqa: TRY400

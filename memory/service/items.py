@@ -1,0 +1,83 @@
+"""What ``remember_many`` takes, and how an item is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory import metadata, validation, vectors
+from memory.errors import InvalidInputError
+from memory.vectors import Vector
+
+__all__ = ["Item", "checked", "item_of", "located"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """One memory for ``remember_many``; the fields are the arguments of ``remember``."""
+
+    text: str = field(repr=False)
+    subject_keys: str | Sequence[str] = field(repr=False)
+    kind: str = "episodic"
+    metadata: Mapping[str, Any] | None = field(default=None, repr=False)
+    record_key: str | None = field(default=None, repr=False)
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    embedding: Vector | None = field(default=None, repr=False)
+    record_id: UUID | str | None = None
+
+
+_FIELDS = frozenset(item.name for item in fields(Item))
+
+
+def item_of(value: Item | Mapping[str, Any]) -> Item:
+    """Return an item from a mapping of its fields; text and subjects are required."""
+    if isinstance(value, Item):
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidInputError("item", "must be an Item or a mapping")
+    if not value.keys() <= _FIELDS:
+        raise InvalidInputError("item", "must have no fields but those of remember")
+    for required in ("text", "subject_keys"):
+        if required not in value:
+            raise InvalidInputError(required, "is required")
+    return Item(**value)
+
+
+def checked(item: Item) -> Item:
+    """Return the item with every field checked and in its one form."""
+    record_id = None if item.record_id is None else validation.record_id(item.record_id)
+    return replace(
+        item,
+        text=validation.text(item.text),
+        subject_keys=validation.subject_keys(item.subject_keys),
+        kind=validation.kind(item.kind),
+        metadata=metadata.metadata(item.metadata),
+        record_key=None
+        if item.record_key is None
+        else validation.key(item.record_key, "record_key"),
+        occurred_at=None
+        if item.occurred_at is None
+        else validation.moment(item.occurred_at, "occurred_at"),
+        expires_at=None
+        if item.expires_at is None
+        else validation.moment(item.expires_at, "expires_at"),
+        embedding=None if item.embedding is None else vectors.vector(item.embedding),
+        record_id=record_id,
+    )
+
+
+@contextmanager
+def located(prefix: str) -> Iterator[None]:
+    """Put ``prefix`` before the field of an ``InvalidInputError`` raised inside."""
+    try:
+        yield
+    except InvalidInputError as error:
+        moved = type(error)(f"{prefix}{error.field}", error.rule)
+    else:
+        return
+    raise moved

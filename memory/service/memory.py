@@ -1,0 +1,90 @@
+"""``Memory`` and ``TenantMemory``: the verbs a host calls, over any store."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from memory import validation
+from memory.service.erasing import Erasing
+from memory.service.reading import Reading
+from memory.service.writing import Writing
+
+__all__ = ["Memory", "TenantMemory"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Memory(Writing, Reading, Erasing):
+    """Agent memory that can be erased.
+
+    ``Memory()`` alone works, in this process and without a server. ``store`` is where records live;
+    ``embedder`` makes vectors for recall by meaning; ``redactor`` masks identifiers before
+    anything is embedded or written (None, which must be asked for, masks nothing); ``indexes`` hold
+    artefacts outside the database; ``events`` takes one content-free event per erasure (default:
+    the logger ``memory.erasure``); ``subject_pepper`` keys the hashes that evidence holds;
+    ``clock`` returns the time, with its zone.
+
+    The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks at
+    once. It connects on first use; ``async with`` closes what it opened. Every argument is checked
+    before anything is sent: ``InvalidInputError`` names the field and the rule, never the value.
+    """
+
+    def for_tenant(self, tenant_key: str) -> TenantMemory:
+        """Return the same verbs with the tenant bound."""
+        return TenantMemory(self, validation.tenant(tenant_key))
+
+    async def close(self) -> None:
+        """Close what the store opened; a host's own engine stays open."""
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def _bound(
+    verb: Callable[Concatenate[Memory, str, P], R],
+) -> Callable[Concatenate[TenantMemory, P], R]:
+    @functools.wraps(verb)
+    def with_tenant(self: TenantMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return verb(self.memory, self.tenant_key, *args, **kwargs)
+
+    own, _, *rest = inspect.signature(verb).parameters.values()
+    vars(with_tenant)["__signature__"] = inspect.signature(verb).replace(parameters=[own, *rest])
+    return with_tenant
+
+
+class TenantMemory:
+    """The verbs of :class:`Memory` for one tenant; made by :meth:`Memory.for_tenant`."""
+
+    def __init__(self, memory: Memory, tenant_key: str) -> None:
+        self.memory = memory
+        self.tenant_key = tenant_key
+
+    remember = _bound(Memory.remember)
+    remember_many = _bound(Memory.remember_many)
+    derive = _bound(Memory.derive)
+    supersede = _bound(Memory.supersede)
+    relate = _bound(Memory.relate)
+    register_artefact = _bound(Memory.register_artefact)
+    recall = _bound(Memory.recall)
+    get = _bound(Memory.get)
+    history = _bound(Memory.history)
+    records = _bound(Memory.records)
+    forget = _bound(Memory.forget)
+    forget_record = _bound(Memory.forget_record)
+    purge_outstanding = _bound(Memory.purge_outstanding)
+    erasure_history = _bound(Memory.erasure_history)
+    subject_fingerprint = _bound(Memory.subject_fingerprint)

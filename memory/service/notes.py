@@ -1,0 +1,25 @@
+"""The note of a recall: how it searched and, for an empty answer, why it is empty."""
+
+from __future__ import annotations
+
+from memory.ports import Found
+
+__all__ = ["NO_TERMS", "note"]
+
+NO_TERMS = "nothing found: the text holds no word to search for"
+
+
+def note(found: Found) -> str:
+    """Return the note, so that a broken pipeline does not look like an honest empty memory."""
+    parts = [found.how]
+    if found.skipped:
+        parts.append(f"{found.skipped} skipped because embedded by another model")
+    if not found.hits:
+        parts.append(_why_empty(found))
+    return "; ".join(parts)
+
+
+def _why_empty(found: Found) -> str:
+    if not found.holds_any:
+        return "nothing found: this tenant holds no records"
+    return "nothing found: no record matches"

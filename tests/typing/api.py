@@ -1,0 +1,151 @@
+"""The documented use of the API. Checked by mypy, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import assert_type
+from uuid import UUID
+
+from memory import (
+    Capabilities,
+    Derived,
+    DerivedIndex,
+    Embedder,
+    ErasureEvent,
+    EventSink,
+    Finding,
+    HashingEmbedder,
+    InMemoryStore,
+    Item,
+    Memory,
+    Purged,
+    Readiness,
+    Recall,
+    Receipt,
+    Record,
+    Redactor,
+    Remembered,
+    TenantMemory,
+    Tombstone,
+)
+from memory.ports import Store
+
+
+class MyEmbedder:
+    model = "mine"
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+
+class MyRedactor:
+    def redact(self, text: str) -> tuple[str, list[Finding]]:
+        return text, []
+
+
+class MyIndex:
+    name = "vectors"
+
+    async def purge(self, artefact_ids: Sequence[str]) -> int:
+        return len(artefact_ids)
+
+
+class MySink:
+    async def publish(self, event: ErasureEvent) -> None:
+        del event
+
+
+class MyArray:
+    def tolist(self) -> list[float]:
+        return [1.0]
+
+
+def plugs_fit() -> None:
+    embedder: Embedder = MyEmbedder()
+    hashing: Embedder = HashingEmbedder()
+    redactor: Redactor = MyRedactor()
+    index: DerivedIndex = MyIndex()
+    sink: EventSink = MySink()
+    store: Store = InMemoryStore()
+    Memory(
+        store,
+        embedder=embedder,
+        redactor=redactor,
+        indexes=[index],
+        events=sink,
+        subject_pepper=b"pepper",
+        clock=lambda: datetime.now(UTC),
+    )
+    Memory(embedder=hashing, redactor=None)
+
+
+async def writes(memory: Memory, record: Record) -> None:
+    assert_type(await memory.remember("acme", text="x", subject_keys="p"), Remembered)
+    assert_type(
+        await memory.remember_many(
+            "acme",
+            items=[
+                Item(text="x", subject_keys=["p", "q"], embedding=MyArray()),
+                {"text": "y", "subject_keys": "p"},
+            ],
+        ),
+        list[Remembered],
+    )
+    assert_type(
+        await memory.derive(
+            "acme",
+            kind="summary",
+            text="x",
+            sources=[record, record.record_id, "0190a9c0-0000-7000-8000-000000000000"],
+            artefacts=[("vectors", "id")],
+        ),
+        Derived,
+    )
+    assert_type(
+        await memory.supersede("acme", record_id=record.record_id, subject_keys="p"), Remembered
+    )
+    assert_type(await memory.relate("acme", record_id=record.record_id, subject_keys="p"), Record)
+    await memory.register_artefact("acme", adapter="vectors", artefact_id="id", sources=record)
+
+
+async def reads(memory: Memory, record: Record) -> None:
+    assert_type(await memory.recall("acme", text="x", strategy="auto"), Recall)
+    assert_type(await memory.recall("acme", origins="derived", strategy="recent"), Recall)
+    assert_type(await memory.get("acme", record_id=record.record_id), Record | None)
+    assert_type(await memory.history("acme", record_key="k"), list[Record])
+    assert_type(await memory.records("acme", after=record, limit=10), list[Record])
+    assert_type(await memory.erasure_history("acme"), list[Tombstone])
+    assert_type(memory.subject_fingerprint("acme", subject_key="p"), str)
+    assert_type(await memory.capabilities(), Capabilities)
+    assert_type(await memory.ready(), Readiness)
+
+
+async def erases(memory: Memory, record_id: UUID) -> None:
+    rehearsal = await memory.forget("acme", subject_key="p", kinds=["profile"], dry_run=True)
+    assert_type(rehearsal, Receipt)
+    assert_type(
+        await memory.forget("acme", subject_key="p", kinds="profile", expect=rehearsal.closure),
+        Receipt,
+    )
+    assert_type(await memory.forget_record("acme", record_id=record_id, reason="operator"), Receipt)
+    assert_type(await memory.purge_outstanding("acme"), Purged)
+
+
+async def tenant_is_bound(memory: Memory, record: Record) -> None:
+    tenant = memory.for_tenant("acme")
+    assert_type(tenant, TenantMemory)
+    assert_type(await tenant.remember(text="x", subject_keys="p"), Remembered)
+    assert_type(await tenant.recall(text="x", limit=3), Recall)
+    assert_type(await tenant.derive(kind="summary", text="x", sources=record), Derived)
+    assert_type(await tenant.forget(subject_key="p"), Receipt)
+    assert_type(tenant.subject_fingerprint(subject_key="p"), str)
+    # With warn_unused_ignores each of these fails the check if the mistake is no longer seen.
+    await tenant.forget("p")  # type: ignore[call-arg]
+    await tenant.recall(limit="3")  # type: ignore[arg-type]
+    await tenant.remember("acme", text="x", subject_keys="p")  # type: ignore[misc]
+
+
+async def closes() -> None:
+    async with Memory() as memory:
+        await memory.remember("acme", text="x", subject_keys="p")
