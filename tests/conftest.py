@@ -270,7 +270,19 @@ def server() -> Iterator[Postgres]:
         with contextlib.closing(Postgres(given)) as postgres:
             yield postgres
         return
-    version = int(os.environ.get("MEMORY_TEST_POSTGRES", "18"))
+    with embedded_postgres(int(os.environ.get("MEMORY_TEST_POSTGRES", "18"))) as postgres:
+        yield postgres
+
+
+@pytest.fixture(scope="session")
+def postgres16() -> Iterator[Postgres]:
+    """PostgreSQL 16 with pgvector."""
+    with embedded_postgres(16) as postgres:
+        yield postgres
+
+
+@contextlib.contextmanager
+def embedded_postgres(version: int) -> Iterator[Postgres]:
     running = embedded.serve(postgres_version=version, settings=FAST)
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         handle = runner.run(running.__aenter__())

@@ -1,0 +1,39 @@
+"""The four checks of pytest-alembic, with the driver of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_alembic.tests import (
+    test_model_definitions_match_ddl,
+    test_single_head_revision,
+    test_up_down_consistency,
+    test_upgrade,
+)
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+__all__ = [
+    "test_model_definitions_match_ddl",
+    "test_single_head_revision",
+    "test_up_down_consistency",
+    "test_upgrade",
+]
+
+
+@pytest.fixture
+def alembic_config(root: Path) -> dict[str, str]:
+    return {"file": str(root / "alembic.ini")}
+
+
+@pytest.fixture(params=["asyncpg", "psycopg"])
+def alembic_engine(request: pytest.FixtureRequest, empty: Any) -> Iterator[Engine | AsyncEngine]:
+    url = empty.owner_url.replace("postgresql://", f"postgresql+{request.param}://", 1)
+    if request.param == "asyncpg":
+        yield create_async_engine(url, poolclass=NullPool)
+    else:
+        yield create_engine(url, poolclass=NullPool)
