@@ -27,7 +27,6 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import asyncpg
-from sqlalchemy.exc import SQLAlchemyError
 
 from memory import migrate
 from memory.datadir import CLUSTER_NAME, DataDirectory, make_passable
@@ -118,8 +117,8 @@ async def _prepare(cluster: _Cluster) -> None:
         await _run_sql(cluster, _DATABASE, _SUPERUSER, _make_extension)
         await migrate.upgrade(cluster.url(_OWNER))
         await _run_sql(cluster, _DATABASE, _OWNER, _grant)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError, OSError) as error:
-        failure = type(getattr(error, "orig", error)).__name__
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        failure = type(error).__name__
     else:
         return
     # Raised here, so that the driver's error and its parameters are no context.
