@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from dataclasses import field as _field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,31 +21,31 @@ __all__ = ["Item", "checked", "item_of", "located"]
 class Item:
     """One memory for ``remember_many``; the fields are the arguments of ``remember``."""
 
-    text: str = field(repr=False)
-    subject_keys: str | Sequence[str] = field(repr=False)
+    text: str = _field(repr=False)
+    subject_keys: str | Sequence[str] = _field(repr=False)
     kind: str = "episodic"
-    metadata: Mapping[str, Any] | None = field(default=None, repr=False)
-    record_key: str | None = field(default=None, repr=False)
+    metadata: Mapping[str, Any] | None = _field(default=None, repr=False)
+    record_key: str | None = _field(default=None, repr=False)
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
-    embedding: Vector | None = field(default=None, repr=False)
+    embedding: Vector | None = _field(default=None, repr=False)
     record_id: UUID | str | None = None
 
 
 _FIELDS = frozenset(item.name for item in fields(Item))
 
 
-def item_of(value: Item | Mapping[str, Any]) -> Item:
+def item_of(value: Item | Mapping[str, Any], field: str) -> Item:
     """Return an item from a mapping of its fields; text and subjects are required."""
     if isinstance(value, Item):
         return value
     if not isinstance(value, Mapping):
-        raise InvalidInputError("item", "must be an Item or a mapping")
+        raise InvalidInputError(field, "must be an Item or a mapping")
     if not value.keys() <= _FIELDS:
-        raise InvalidInputError("item", "must have no fields but those of remember")
+        raise InvalidInputError(field, "must have no fields but those of remember")
     for required in ("text", "subject_keys"):
         if required not in value:
-            raise InvalidInputError(required, "is required")
+            raise InvalidInputError(f"{field}.{required}", "is required")
     return Item(**value)
 
 

@@ -73,8 +73,7 @@ class Writing(Base):
             raise InvalidInputError("items", "must be a sequence")
         found = []
         for position, value in enumerate(items):
-            with located(f"items.{position}"):
-                item = item_of(value)
+            item = item_of(value, f"items.{position}")
             with located(f"items.{position}."):
                 found.append(checked(item))
         return await self._remember(tenant_key, found, "items.{}.") if found else []
