@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 default_redactor = PatternRedactor()
-strict_redactor = PatternRedactor(bare_account_numbers=True)
+strict_redactor = PatternRedactor(bare_account_numbers=True, long_hexadecimal=True)
 no_redactor = NoRedactor()
 
 

@@ -70,6 +70,11 @@ def recognise(kinds: Iterable[str] = ()) -> re.Pattern[str]:
     )
 
 
-def hide(text: str, start: int, end: int) -> str:
-    """Return the text with a span made unreadable, and of the same length."""
-    return f"{text[:start]}{HIDDEN * (end - start)}{text[end:]}"
+def hide(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return the text with the spans made unreadable, and of the same length."""
+    pieces: list[str] = []
+    last = 0
+    for start, end in spans:
+        pieces += text[last:start], HIDDEN * (end - start)
+        last = end
+    return "".join((*pieces, text[last:]))

@@ -1,0 +1,15 @@
+"""What a detector hands over."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Candidate"]
+
+
+class Candidate(NamedTuple):
+    """A span of the copy that a detector takes for an identifier of a kind."""
+
+    start: int
+    end: int
+    kind: str

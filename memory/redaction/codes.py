@@ -1,0 +1,187 @@
+"""Identifiers of letters and digits: PAN, GSTIN, IFSC, voter id, passport, licence, IBAN.
+
+Each function states its rule and source. Codes are matched in either case and with separators; the
+less a code proves by itself, the more the words around have to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memory.redaction import checks, context
+from memory.redaction.candidate import Candidate
+
+__all__ = ["driving_licences", "gstins", "ibans", "ifscs", "pans", "passports", "voter_ids"]
+
+_GAP = r"[ \-./\t\r\n]{0,2}"
+_EDGE = "(?<![A-Za-z0-9])"
+_STOP = "(?![A-Za-z0-9])"
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
+
+
+def _spaced(classes: str) -> re.Pattern[str]:
+    """Return the pattern of a code with separators anywhere: L a letter, D a digit, X either."""
+    names = {"L": "[A-Za-z]", "D": "[0-9]", "X": "[A-Za-z0-9]", "Z": "[Zz]"}
+    return re.compile(_EDGE + _GAP.join(names[name] for name in classes) + _STOP)
+
+
+def _compact(code: str) -> str:
+    return _SEPARATORS.sub("", code).upper()
+
+
+def _called_a_thing(said: context.Said) -> bool:
+    return said.cue == "reference" and said.gap <= 1 and not said.personal
+
+
+_GSTIN = _spaced("DDLLLLLDDDDLXZX")
+
+
+def gstins(text: str) -> Iterator[Candidate]:
+    """GSTN: state code, PAN, entity, Z and a mod-36 check character; the check settles it."""
+    for match in _GSTIN.finditer(text):
+        if checks.gstin(_compact(match[0])):
+            yield Candidate(*match.span(), "gstin")
+
+
+_PAN = re.compile(
+    f"{_EDGE}[A-Za-z]{{3}}[ABCFGHJLPTabcfghjlpt][A-Za-z]({_GAP})[0-9]{{4}}({_GAP})[A-Za-z]{_STOP}"
+)
+_ANY_PAN = _spaced("LLLLLDDDDL")
+_LIKE_GSTIN = re.compile(r"[ \-]?[0-9A-Za-z][ \-]?[Zz][ \-]?[0-9A-Za-z](?![A-Za-z0-9])")
+
+
+def pans(text: str) -> Iterator[Candidate]:
+    """Income-tax Rules, rule 114: five letters, the fourth the holder's type, four digits, one more.
+
+    The check letter's rule is not published, so a spaced or mixed-case one needs more: the word, or
+    capitals in a text that is not all capitals. Words that say order or SKU win.
+    """
+    for match in _PAN.finditer(text):
+        if _is_pan(text, match):
+            yield Candidate(*match.span(), "pan")
+    if "pan" in text.lower() or "\u092a\u0948\u0928" in text:
+        for match in _ANY_PAN.finditer(text):
+            if checks.pan(_compact(match[0])) and context.says(text, *match.span(), "pan"):
+                yield Candidate(*match.span(), "pan")
+
+
+def _is_pan(text: str, match: re.Match[str]) -> bool:
+    code, (start, end) = match[0], match.span()
+    if not checks.pan(_compact(code)):
+        return False
+    said = context.about(text, start, end)
+    if said.cue == "pan":
+        return True
+    if _called_a_thing(said) or context.glued(text, start) == "reference":
+        return False
+    if text[start - 3 : start - 1].isdigit() and _LIKE_GSTIN.match(text, end):
+        return False
+    if code.isalnum():
+        return code.isupper() or code.islower()
+    left, right = match.groups()
+    year = code[5 + len(left) : 7 + len(left)] in {"19", "20"}
+    if not code.isupper() or year or (right and left != right):
+        return False
+    return left in {"-", ".", "\n"} or any(map(str.islower, text[max(0, start - 40) : end + 40]))
+
+
+_BANKS_WORDS = """
+    SBIN HDFC ICIC UTIB PUNB KKBK BARB CNRB UBIN IDIB IOBA BKID CBIN UCBA MAHB PSIB YESB INDB IDFB
+    FDRL RATN BDBL AUBL KARB KVBL SIBL TMBL CIUB DCBL CSBK DLXB JAKA NKGS SVCB ESFB UJVN USFB ESMF
+    JSFB NSPB AIRP PYTM FINO JIOP IPOS CITI HSBC SCBL DEUT BOFA DBSS CORP ORBC ANDB SYNB ALLA VIJB
+    BKDN UTBI SBHY SBTR SBMY STBP SBBJ ABHY COSB SRCB TJSB GSCB MSCI NTBL PMCB IBKL LAVB RBIS NBRD
+    EQTS FSFB SURY UTKS NESF CLBL ABNA BARC BNPA CRUB
+    """
+_BANKS = frozenset(_BANKS_WORDS.split())
+_IFSC = re.compile(f"{_EDGE}([A-Za-z]{{4}})({_GAP})0({_GAP})[A-Za-z0-9]{{6}}{_STOP}")
+_ANY_IFSC = _spaced("LLLLDXXXXXX")
+
+
+def ifscs(text: str) -> Iterator[Candidate]:
+    """RBI: four letters of the bank, a zero, six characters of the branch; there is no checksum.
+
+    The bank's code or the word settles it; other capitals pass where at least three digits follow
+    and nothing says order or container.
+    """
+    for match in _IFSC.finditer(text):
+        start, end = match.span()
+        code = _compact(match[0])
+        known = code[:4] in _BANKS and sum(map(str.isdigit, code)) > 3
+        if known or _is_ifsc(text, match[0], start, end):
+            yield Candidate(start, end, "ifsc")
+    if "ifs" in text.lower():
+        for match in _ANY_IFSC.finditer(text):
+            if checks.ifsc(_compact(match[0])) and context.says(text, *match.span(), "ifsc"):
+                yield Candidate(*match.span(), "ifsc")
+
+
+def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
+    said = context.about(text, start, end)
+    if said.cue == "ifsc":
+        return True
+    if not code.isalnum() or not code.isupper() or sum(map(str.isdigit, code)) < 4:
+        return False
+    return not said.thing and context.glued(text, start) != "reference"
+
+
+_EPIC = _spaced("LLLDDDDDDD")
+
+
+def voter_ids(text: str) -> Iterator[Candidate]:
+    """Election Commission of India: three letters and seven digits, next to the word."""
+    yield from _named(text, _EPIC, "voter_id", "voter")
+
+
+_PASSPORT = re.compile(
+    f"{_EDGE}(?:[A-Za-z]{_GAP}[0-9]{{2}}{_GAP}[0-9]{{5}}|[A-Za-z]{{1,2}}{_GAP}[0-9]{{6,8}}|[0-9]{{8,9}}){_STOP}"
+)
+
+
+def passports(text: str) -> Iterator[Candidate]:
+    """ICAO Doc 9303 numbers (Indian: a letter and seven digits), next to the word."""
+    yield from _named(text, _PASSPORT, "passport", "passport")
+
+
+_LICENCE = re.compile(
+    f"{_EDGE}[A-Za-z]{{2}}{_GAP}[0-9]{{1,2}}[A-Za-z]{{0,2}}{_GAP}"
+    f"(?:(?:19|20)[0-9]{{2}}{_GAP}[0-9]{{6,7}}|[0-9]{{7,11}}){_STOP}"
+)
+
+
+def driving_licences(text: str) -> Iterator[Candidate]:
+    """Sarathi: state, office, year of issue and seven digits, next to the word."""
+    yield from _named(text, _LICENCE, "driving_licence", "licence")
+
+
+def _named(text: str, pattern: re.Pattern[str], kind: str, cue: str) -> Iterator[Candidate]:
+    """Yield the matches that the words call by name."""
+    for match in pattern.finditer(text):
+        said = context.about(text, *match.span())
+        if said.cue == cue and said.gap <= 4:
+            yield Candidate(*match.span(), kind)
+
+
+_IBAN_START = re.compile(f"{_EDGE}[A-Za-z]{{2}}[ ]?[0-9]{{2}}(?=[ \\-.\\n]{{0,2}}[A-Za-z0-9])")
+_IBAN_BODY = re.compile(r"[A-Za-z0-9](?:[ \-.\t\r\n]{0,2}[A-Za-z0-9]){14,33}")
+_ALNUM = re.compile(r"[A-Za-z0-9]")
+
+
+def ibans(text: str) -> Iterator[Candidate]:
+    """ISO 13616: country, two check digits (MOD 97-10), and exactly the country's length."""
+    for start in _IBAN_START.finditer(text):
+        length = checks.iban_length(start[0][:2].upper())
+        if not length:
+            continue
+        body = _IBAN_BODY.match(text, start.start())
+        if body is None:
+            continue
+        kept = [match.start() for match in _ALNUM.finditer(body[0])]
+        if len(kept) < length:
+            continue
+        end = start.start() + kept[length - 1] + 1
+        following = text[end : end + 1]
+        if following.isascii() and following.isalnum():
+            continue
+        if checks.iban(_compact(text[start.start() : end])):
+            yield Candidate(start.start(), end, "iban")

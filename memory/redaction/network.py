@@ -1,0 +1,32 @@
+"""IP addresses, for deployments that ask for them: in most logs they name machines, not people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from memory.redaction.candidate import Candidate
+
+__all__ = ["ip_addresses"]
+
+_FOUR = re.compile(r"(?<![A-Za-z0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![A-Za-z0-9]|\.[0-9])")
+_SIX = re.compile(r"(?<![A-Za-z0-9:.])[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,43}(?![A-Za-z0-9:])")
+
+
+def ip_addresses(text: str) -> Iterator[Candidate]:
+    """RFC 791 dotted quads and RFC 4291 text forms, parsed."""
+    for match in _SIX.finditer(text):
+        if match[0].count(":") > 1 and _parses(IPv6Address, match[0].rstrip(".")):
+            yield Candidate(match.start(), match.start() + len(match[0].rstrip(".")), "ip_address")
+    for match in _FOUR.finditer(text):
+        if _parses(IPv4Address, match[0]):
+            yield Candidate(*match.span(), "ip_address")
+
+
+def _parses(form: type[IPv4Address] | type[IPv6Address], address: str) -> bool:
+    try:
+        form(address)
+    except AddressValueError:
+        return False
+    return True
