@@ -233,7 +233,11 @@ class Tombstone:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purged:
-    """What ``purge_outstanding`` did: artefacts settled, and adapters that still owe some."""
+    """What ``purge_outstanding`` did.
+
+    ``settled`` counts artefacts whose purge was confirmed; ``adapters`` owed something before,
+    ``outstanding`` still do.
+    """
 
     settled: int
     adapters: tuple[str, ...] = ()

@@ -114,6 +114,11 @@ class Index:
         self.broken = broken
         self.asked: list[list[str]] = []
 
+    @property
+    def ids(self) -> list[str]:
+        """Every id it was asked to purge, sorted."""
+        return sorted(item for batch in self.asked for item in batch)
+
     async def purge(self, artefact_ids: Sequence[str]) -> int:
         self.asked.append(list(artefact_ids))
         if self.broken:

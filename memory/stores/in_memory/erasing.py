@@ -16,7 +16,7 @@ from memory.types import Anchor, Counts, Receipt, Tombstone
 __all__ = ["erase", "outstanding"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class _Plan:
     """What an order would erase: ``about`` maps a subject hash to the records counted for it."""
 

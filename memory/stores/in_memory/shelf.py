@@ -17,7 +17,7 @@ from memory.types import Record, Tombstone
 __all__ = ["Row", "Shelf", "copied"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Row:
     """A record with what a search and an erasure need beside it.
 
@@ -75,7 +75,7 @@ class Row:
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Shelf:
     """One tenant's rows, provenance, artefacts, debts and evidence.
 

@@ -1,0 +1,139 @@
+"""Results: frozen, keyword-only, and silent about what they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pickle
+from datetime import UTC, datetime
+from typing import get_args
+from uuid import UUID
+
+import pytest
+
+from memory import Item, errors, ports, types
+from memory.redaction import Redacted
+from memory.stores.in_memory import erasing, shelf
+
+PUBLIC = [
+    item
+    for module in (types, ports)
+    for item in vars(module).values()
+    if inspect.isclass(item) and dataclasses.is_dataclass(item)
+] + [Item, Redacted]
+INTERNAL = [shelf.Row, shelf.Shelf, erasing._Plan]
+PLANTED = "planted"
+
+
+@pytest.mark.parametrize("cls", PUBLIC, ids=lambda cls: cls.__name__)
+def test_results_are_frozen_and_keyword_only(cls):
+    assert cls.__dataclass_params__.frozen
+    parameters = inspect.signature(cls).parameters.values()
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+CONTENT = {
+    "artefact_id",
+    "bystander_keys",
+    "embedding",
+    "key",
+    "metadata",
+    "record_key",
+    "subject_key",
+    "subject_keys",
+    "tenant_key",
+    "terms",
+    "text",
+}
+
+
+@pytest.mark.parametrize("cls", PUBLIC, ids=lambda cls: cls.__name__)
+def test_no_field_that_can_hold_content_is_in_a_repr(cls):
+    shown = {field.name for field in dataclasses.fields(cls) if field.repr}
+    assert not shown & CONTENT
+
+
+def test_the_fields_that_hold_content_are_known_by_these_names():
+    named = {field.name for cls in PUBLIC for field in dataclasses.fields(cls)}
+    assert named >= CONTENT - {"artefact_id", "subject_key"}
+
+
+@pytest.mark.parametrize("cls", INTERNAL, ids=lambda cls: cls.__name__)
+def test_what_a_store_holds_has_no_repr_of_its_own(cls):
+    assert cls.__repr__ is object.__repr__
+
+
+def test_counts_add_up():
+    counts = types.Counts(memories=2, derived=3, provenance_edges=9, artefacts=1)
+    assert counts.records == 5
+    assert types.Counts().records == 0
+
+
+def receipt(**changes):
+    given = {
+        "erasure_id": UUID(int=1),
+        "tenant_key": PLANTED,
+        "subject_hashes": ("ab" * 32,),
+        "reason": "operator",
+        "scope": "subject",
+        "counts": types.Counts(memories=3),
+        "kinds": {"episodic": 3},
+        "cascade_depth": 0,
+        "bystanders": 1,
+        "complete": True,
+        "closure": "cd" * 32,
+        "erased_at": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    return types.Receipt(**{**given, **changes})
+
+
+def test_a_receipt_reads_as_a_table_without_a_key():
+    html = receipt(bystander_keys=(PLANTED,))._repr_html_()
+    assert PLANTED not in html
+    assert "<table>" in html
+    assert "yes" in html
+    assert "dry run" in receipt(dry_run=True, complete=False)._repr_html_()
+    assert "index" in receipt(outstanding=("index",), complete=False)._repr_html_()
+
+
+def test_errors_survive_a_trip_to_another_process():
+    for error in (
+        errors.InvalidInputError("text", "must not be empty"),
+        errors.TenantRequiredError("tenant_key", "must be there"),
+        errors.PartialErasureError("owing", receipt()),
+        errors.LegalHoldError("held", receipt()),
+        errors.ConflictError("taken"),
+    ):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_every_error_has_its_place_in_the_tree():
+    for name in errors.__all__:
+        error = getattr(errors, name)
+        assert issubclass(error, errors.MemoryServiceError)
+        assert name in errors.__doc__
+        assert not issubclass(error, MemoryError)
+    assert issubclass(errors.InvalidInputError, ValueError)
+
+
+def test_codes_of_evidence_are_closed_lists():
+    assert get_args(types.Reason) == ("subject_request", "retention_policy", "operator")
+    assert get_args(types.Scope) == ("subject", "kinds", "record", "retention", "tenant")
+
+
+def test_a_draft_knows_its_length():
+    draft = ports.Draft(
+        record_id=UUID(int=1),
+        own_id=False,
+        origin="remembered",
+        kind="episodic",
+        text="a a b",
+        metadata={},
+        redacted=(),
+        occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
+        dated=False,
+        terms={"a": 2, "b": 1},
+    )
+    assert draft.length == 3
+    assert "a a b" not in repr(draft)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from array import array
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory import InMemoryStore, Memory, validation, vectors
+from memory.errors import InvalidInputError, TenantRequiredError
+
+INDIA = timezone(timedelta(hours=5, minutes=30))
+
+
+@given(st.text())
+def test_a_key_is_taken_as_it_is_or_refused(value):
+    encodable = not any(0xD800 <= ord(char) <= 0xDFFF for char in value)
+    allowed = value and "\0" not in value and encodable and len(value.encode()) <= 20
+    if allowed:
+        assert validation.key(value, "key", 20) == value
+    else:
+        with pytest.raises(InvalidInputError):
+            validation.key(value, "key", 20)
+
+
+@given(st.text(alphabet="aZ09_.- é\n", max_size=5))
+def test_a_kind_is_a_code(value):
+    allowed = value[:1] == "a" and set(value) <= set("a09_.-")
+    if allowed:
+        assert validation.kind(value) == value
+    else:
+        with pytest.raises(InvalidInputError):
+            validation.kind(value)
+
+
+def test_times_become_utc():
+    noon = datetime(2026, 1, 1, 12, tzinfo=INDIA)
+    found = validation.moment(noon, "at")
+    assert found == noon
+    assert found.tzinfo is UTC
+    with pytest.raises(InvalidInputError, match="at: must lie within"):
+        validation.moment(datetime(1, 1, 1, tzinfo=INDIA), "at")
+    with pytest.raises(InvalidInputError, match="at: must have a time zone"):
+        validation.moment(datetime(2026, 1, 1), "at")  # noqa: DTZ001 - the fault under test
+
+
+def test_a_period_may_be_open_on_either_side():
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    assert validation.period(None, None) == (None, None)
+    assert validation.period(day, None) == (day, None)
+    assert validation.period(None, day) == (None, day)
+    with pytest.raises(InvalidInputError, match="until: must be later"):
+        validation.period(day, day)
+
+
+def test_an_id_is_a_plain_uuid_whatever_it_came_as():
+    class DriverUUID(UUID):
+        pass
+
+    plain = UUID(int=7)
+    for given_as in (plain, str(plain), DriverUUID(int=7), plain.hex, plain.urn):
+        found = validation.record_id(given_as)
+        assert (found, type(found)) == (plain, UUID)
+
+
+def test_sources_are_each_named_once():
+    one, two = UUID(int=1), UUID(int=2)
+    assert validation.sources([one, str(two), one]) == (one, two)
+    assert validation.sources(one) == (one,)
+    assert validation.sources(str(two)) == (two,)
+
+
+def test_artefacts_are_pairs_each_once():
+    assert validation.artefacts([["a", "1"], ("a", "1"), ("b", "1")]) == (("a", "1"), ("b", "1"))
+    assert validation.artefacts(()) == ()
+
+
+def test_auto_is_not_a_strategy_of_the_store():
+    assert validation.strategy("auto") is None
+    assert validation.strategy("vector") == "vector"
+    with pytest.raises(InvalidInputError, match="strategy: must be one of auto, vector, lexical"):
+        validation.strategy("fuzzy")
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "true"])
+def test_a_switch_is_true_or_false(value):
+    assert validation.flag(True, "dry_run")
+    assert not validation.flag(False, "dry_run")
+    with pytest.raises(InvalidInputError):
+        validation.flag(value, "dry_run")
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    array = SimpleNamespace(tolist=lambda: [1, 2.5])
+    assert vectors.vector(array) == (1.0, 2.5)
+    assert vectors.vector([Fraction(1, 2)]) == (0.5,)
+    for refused in (SimpleNamespace(tolist=lambda: 1.0), SimpleNamespace(tolist=lambda: [[1.0]])):
+        with pytest.raises(InvalidInputError):
+            vectors.vector(refused)
+
+
+def test_a_norm_has_bounds():
+    assert vectors.vector([9.9e14]) == (array("f", [9.9e14])[0],)
+    for refused in ([1.1e15], [9e-16], [3e-16, 3e-16]):
+        with pytest.raises(InvalidInputError, match="norm between"):
+            vectors.vector(refused)
+
+
+def test_a_repeated_error_keeps_its_class_and_fields():
+    error = TenantRequiredError("tenant_key", "must be there")
+    again = error.__reduce__()
+    assert (again[0], again[1]) == (TenantRequiredError, ("tenant_key", "must be there"))
+
+
+def test_a_pepper_is_bytes_or_text():
+    assert validation.pepper(None) == b""
+    assert validation.pepper("é") == "é".encode()
+    assert validation.pepper(b"\0\xff") == b"\0\xff"
+    with pytest.raises(InvalidInputError):
+        Memory(InMemoryStore(), subject_pepper="")
