@@ -6,8 +6,9 @@ import hashlib
 import math
 from collections.abc import Sequence
 
+from memory.errors import InvalidInputError
 from memory.tokens import terms
-from memory.vectors import norm
+from memory.vectors import MAX_DIMENSIONS, norm
 
 __all__ = ["HashingEmbedder"]
 
@@ -20,6 +21,8 @@ class HashingEmbedder:
     """
 
     def __init__(self, dimensions: int = 384) -> None:
+        if not 1 <= dimensions <= MAX_DIMENSIONS:
+            raise InvalidInputError("dimensions", f"must be from 1 to {MAX_DIMENSIONS:,}")
         self.dimensions = dimensions
         self.model = f"hashing-{dimensions}"
 

@@ -18,6 +18,7 @@ from memory.ports import DerivedIndex, Draft, Embedder, EventSink, Redactor, Sto
 from memory.redaction import Redacted, default_redactor, no_redactor, redact_many
 from memory.service.events import LoggingSink
 from memory.service.items import Item, located
+from memory.service.turns import Turns
 from memory.stores.in_memory import InMemoryStore
 from memory.tokens import terms
 from memory.types import Origin
@@ -98,7 +99,7 @@ class Base:
         wanted = [text for text, vector in zip(texts, given, strict=True) if vector is None]
         if self._embedder is None or not wanted:
             return [(vector, None) for vector in given]
-        answers = iter(_answers(await self._embedder.embed(wanted), len(wanted)))
+        answers = iter(await _answers(await self._embedder.embed(wanted), len(wanted)))
         model = getattr(self._embedder, "model", None)
         return [(next(answers), model) if vector is None else (vector, None) for vector in given]
 
@@ -112,7 +113,9 @@ class Base:
         prefix: str = "",
     ) -> list[Draft]:
         """Turn checked items and their redacted contents into drafts, embedded where possible."""
+        turns = Turns()
         for position, content in enumerate(contents):
+            await turns.give()
             with located(prefix.format(position)):
                 validation.text(content.text)
                 checked_metadata(content.metadata)
@@ -120,9 +123,8 @@ class Base:
         embedded = await self._embedded([content.text for content in contents], given)
         drafts = []
         for item, content, vector in zip(items, contents, embedded, strict=True):
+            await turns.give()
             drafts.append(self._draft(tenant_key, item, content, vector, origin))
-            if len(drafts) % 64 == 0:
-                await asyncio.sleep(0)  # a large batch must not hold up the host's loop
         return drafts
 
     def _draft(
@@ -160,10 +162,14 @@ def _by_name(indexes: Sequence[DerivedIndex]) -> dict[str, DerivedIndex]:
     return named
 
 
-def _answers(answered: Any, count: int) -> list[tuple[float, ...]]:
+async def _answers(answered: Any, count: int) -> list[tuple[float, ...]]:
     if len(answered) != count:
         raise InvalidInputError("embedder", "must return one vector per text")
-    found = [vectors.vector(vector, "embedder") for vector in answered]
+    turns = Turns()
+    found = []
+    for vector in answered:
+        await turns.give()
+        found.append(vectors.vector(vector, "embedder"))
     if len({len(vector) for vector in found}) > 1:
         raise InvalidInputError("embedder", "must return vectors of one length")
     return found

@@ -13,6 +13,7 @@ from memory.errors import InvalidInputError, UnknownRecordError
 from memory.redaction import Redacted
 from memory.service.base import Base
 from memory.service.items import Item, checked, item_of, located
+from memory.service.turns import Turns
 from memory.types import Derived, Record, Remembered
 from memory.vectors import Vector
 
@@ -72,7 +73,9 @@ class Writing(Base):
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Sequence):
             raise InvalidInputError("items", "must be a sequence")
         found = []
+        turns = Turns()
         for position, value in enumerate(items):
+            await turns.give()
             item = item_of(value, f"items.{position}")
             with located(f"items.{position}."):
                 found.append(checked(item))

@@ -88,6 +88,7 @@ METADATA = [
     ({"metadata": {1: 2}}, "metadata.0"),
     ({"metadata": {"a": 1, "b": [0, math.nan]}}, "metadata.1.1"),
     ({"metadata": {"a": math.inf}}, "metadata.0"),
+    ({"metadata": {"a": 1 << 1024}}, "metadata.0"),
     ({"metadata": {"a": {1, 2}}}, "metadata.0"),
     ({"metadata": {"a": NOW}}, "metadata.0"),
     ({"metadata": {"a": b"x"}}, "metadata.0"),

@@ -11,6 +11,7 @@ import pytest
 from memory import (
     HashingEmbedder,
     InMemoryStore,
+    InvalidInputError,
     Item,
     Memory,
     PartialErasureError,
@@ -216,6 +217,13 @@ async def test_the_hashing_embedder_gives_unit_vectors_without_a_model(text):
     assert first == again
     assert sum(value * value for value in first) == pytest.approx(1.0)
     assert (len(first), embedder.model) == (32, "hashing-32")
+
+
+@pytest.mark.parametrize("dimensions", [0, 16_001])
+def test_the_hashing_embedder_needs_a_sane_length(dimensions):
+    with pytest.raises(InvalidInputError, match="dimensions: must be from 1 to 16,000"):
+        HashingEmbedder(dimensions)
+    assert HashingEmbedder(1).dimensions == 1
 
 
 async def test_texts_that_share_words_get_nearer_vectors():

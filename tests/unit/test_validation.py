@@ -98,7 +98,11 @@ def test_numbers_of_other_libraries_are_numbers():
     array = SimpleNamespace(tolist=lambda: [1, 2.5])
     assert vectors.vector(array) == (1.0, 2.5)
     assert vectors.vector([Fraction(1, 2)]) == (0.5,)
-    for refused in (SimpleNamespace(tolist=lambda: 1.0), SimpleNamespace(tolist=lambda: [[1.0]])):
+    for refused in (
+        SimpleNamespace(tolist=lambda: 1.0),
+        SimpleNamespace(tolist=lambda: [[1.0]]),
+        [Fraction(10**400)],
+    ):
         with pytest.raises(InvalidInputError):
             vectors.vector(refused)
 

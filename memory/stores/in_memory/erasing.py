@@ -78,18 +78,17 @@ def _planned(shelf: Shelf, order: Order) -> _Plan:
 
 
 def _roots(shelf: Shelf, order: Order) -> Iterable[UUID]:
-    if order.record_id is not None:
-        return [shelf.row(order.record_id).record.record_id]
-    return [record_id for record_id, row in shelf.rows.items() if _is_root(row, order)]
-
-
-def _is_root(row: Row, order: Order) -> bool:
-    # Narrowed by kind, a person's summary may be all there is to start from.
     if order.subject is None:
-        return False
-    if order.kinds is None:
-        return order.subject.key in row.direct
-    return order.subject.key in row.subjects and row.record.kind in order.kinds
+        return [] if order.record_id is None else [shelf.row(order.record_id).record.record_id]
+    key, kinds = order.subject.key, order.kinds
+    return [record_id for record_id, row in shelf.rows.items() if _is_root(row, key, kinds)]
+
+
+def _is_root(row: Row, key: str, kinds: Collection[str] | None) -> bool:
+    # Narrowed by kind, a person's summary may be all there is to start from.
+    if kinds is None:
+        return key in row.direct
+    return key in row.subjects and row.record.kind in kinds
 
 
 def _counts(shelf: Shelf, record_ids: Collection[UUID], plan: _Plan) -> Counts:
