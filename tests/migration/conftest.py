@@ -11,6 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from servers import Database, Postgres
+
 # Each row of an answer is one line of the catalogue. Only our schema, and only what PostgreSQL 15
 # to 18 say alike: no not-null constraints (rows of pg_constraint since 18), no MAINTAIN (since 17).
 SECTIONS = {
@@ -112,13 +114,12 @@ SECTIONS = {
 
 
 @pytest.fixture
-def read_catalog() -> Callable[..., str]:
-    """Everything in schema memory as text, for a ``Database``; roles by what they are."""
+def read_catalog() -> Callable[[Database], str]:
+    """Everything in schema memory as text, for a database; roles by what they are."""
 
-    def read(database: object) -> str:
-        url: str = database.superuser_url  # type: ignore[attr-defined]
+    def read(database: Database) -> str:
         lines: list[str] = []
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(database.superuser_url) as connection:
             # names of types and tables come out qualified
             connection.execute("set search_path = pg_catalog")
             for title, query in SECTIONS.items():
@@ -126,7 +127,7 @@ def read_catalog() -> Callable[..., str]:
                 lines += [f"## {title}", *sorted(row[0].rstrip() for row in rows), ""]
         text = "\n".join(lines)
         for kind in ("owner", "app", "operator", "bypass", "host"):
-            text = text.replace(database.role(kind), kind)  # type: ignore[attr-defined]
+            text = text.replace(database.role(kind), kind)
         return text
 
     return read
@@ -151,16 +152,17 @@ def psql() -> Callable[[str, str], None]:
 
 
 @pytest.fixture(params=["18", "16", "15"])
-def any_server(request: pytest.FixtureRequest) -> object:
+def any_server(request: pytest.FixtureRequest) -> Postgres:
     """Each server in turn: PostgreSQL 18 and 16 with pgvector, 15 without."""
     names = {"18": "server", "16": "postgres16", "15": "postgres15"}
-    return request.getfixturevalue(names[request.param])
+    server: Postgres = request.getfixturevalue(names[request.param])
+    return server
 
 
 @pytest.fixture
-def empty(server: object) -> Iterator[object]:
+def empty(server: Postgres) -> Iterator[Database]:
     """A database without our schema."""
-    with server.empty() as database:  # type: ignore[attr-defined]
+    with server.empty() as database:
         yield database
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from servers import Database, Postgres
 
 
 def test_no_revision_changes_the_database_unseen(
-    any_server: Any, read_catalog: Callable[[Any], str], root: Path, regenerate: bool
+    any_server: Postgres, read_catalog: Callable[[Database], str], root: Path, regenerate: bool
 ) -> None:
     golden = root / "tests" / "golden" / "catalog.txt"
     with any_server.migrated() as database:
@@ -22,7 +23,7 @@ def test_no_revision_changes_the_database_unseen(
 
 
 def test_the_catalogue_would_show_a_disabled_trigger_a_grant_and_a_policy(
-    database: Any, read_catalog: Callable[[Any], str], psql: Callable[[str, str], None]
+    database: Database, read_catalog: Callable[[Database], str], psql: Callable[[str, str], None]
 ) -> None:
     before = read_catalog(database)
     for damage in (

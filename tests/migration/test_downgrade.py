@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import pytest
+
+from servers import Database
 
 ERASE = """
     begin;
@@ -33,10 +34,10 @@ def count(url: str) -> int:
 
 @pytest.mark.parametrize("target", ["base", "memory_0001"])
 def test_a_downgrade_that_would_destroy_tombstones_changes_nothing(
-    database: Any,
+    database: Database,
     target: str,
     psql: Callable[[str, str], None],
-    read_catalog: Callable[[Any], str],
+    read_catalog: Callable[[Database], str],
 ) -> None:
     psql(database.app_url, ERASE)
     before = read_catalog(database)
@@ -52,7 +53,7 @@ def test_a_downgrade_that_would_destroy_tombstones_changes_nothing(
     assert "(head)" in database.alembic("current")
 
 
-def test_without_tombstones_the_same_downgrade_is_allowed(database: Any) -> None:
+def test_without_tombstones_the_same_downgrade_is_allowed(database: Database) -> None:
     assert count(database.superuser_url) == 0
     database.alembic("downgrade", "base")
     assert database.alembic("current") == ""

@@ -14,9 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from memory import migrate
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from memory.urls import normalize_url
+from servers import Database, Postgres
 
 
-def revision(database: Any) -> object:
+def revision(database: Database) -> object:
     with psycopg.connect(database.owner_url) as connection:
         row = connection.execute("select version_num from memory.alembic_version").fetchone()
     return row and row[0]
@@ -27,12 +28,14 @@ def an_engine(url: str) -> AsyncEngine:
 
 
 @pytest.mark.parametrize("given", [str, normalize_url], ids=["text", "URL"])
-async def test_a_url_is_enough(empty: Any, database: Any, given: Callable[[str], Any]) -> None:
+async def test_a_url_is_enough(
+    empty: Database, database: Database, given: Callable[[str], Any]
+) -> None:
     await migrate.upgrade(given(empty.owner_url))
     assert revision(empty) == revision(database)
 
 
-async def test_an_engine_stays_open_and_usable(empty: Any) -> None:
+async def test_an_engine_stays_open_and_usable(empty: Database) -> None:
     engine = an_engine(empty.owner_url)
     try:
         await migrate.upgrade(engine, "memory_0001")
@@ -44,19 +47,21 @@ async def test_an_engine_stays_open_and_usable(empty: Any) -> None:
         await engine.dispose()
 
 
-async def test_the_async_psycopg_driver_works_too(empty: Any, database: Any) -> None:
+async def test_the_async_psycopg_driver_works_too(empty: Database, database: Database) -> None:
     await migrate.upgrade(empty.owner_url.replace("postgresql:", "postgresql+psycopg:", 1))
     assert revision(empty) == revision(database)
 
 
-async def test_calls_at_the_same_time_in_one_process_wait_for_each_other(server: Any) -> None:
+async def test_calls_at_the_same_time_in_one_process_wait_for_each_other(server: Postgres) -> None:
     with server.empty() as first, server.empty() as second:
         urls = [first.owner_url, second.owner_url] * 3
         await asyncio.gather(*(migrate.upgrade(url) for url in urls))
         assert revision(first) == revision(second) is not None
 
 
-async def test_the_event_loop_runs_on_while_another_deployer_holds_the_lock(empty: Any) -> None:
+async def test_the_event_loop_runs_on_while_another_deployer_holds_the_lock(
+    empty: Database,
+) -> None:
     lock = "select pg_advisory_lock(x'6d656d6f7279'::bigint)"
     with psycopg.connect(empty.owner_url, autocommit=True) as deployer:
         deployer.execute(lock)
@@ -68,7 +73,7 @@ async def test_the_event_loop_runs_on_while_another_deployer_holds_the_lock(empt
     assert revision(empty) is not None
 
 
-async def test_a_failed_upgrade_frees_the_lock_and_can_be_repeated(empty: Any) -> None:
+async def test_a_failed_upgrade_frees_the_lock_and_can_be_repeated(empty: Database) -> None:
     with pytest.raises(InstallError):
         await migrate.upgrade(empty.host_url)
     with pytest.raises(InstallError):

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
+
+from servers import Database
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -61,7 +62,7 @@ def test_the_wheel_carries_the_migrations_inside_the_package(wheel: Path, root: 
     assert "memory/py.typed" in names
 
 
-def test_two_lines_of_ini_deploy_it(scripts: Path, empty: Any, tmp_path: Path) -> None:
+def test_two_lines_of_ini_deploy_it(scripts: Path, empty: Database, tmp_path: Path) -> None:
     (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = memory:migrations\n")
     url = {"MEMORY_DATABASE_URL": empty.owner_url}
     run(scripts / "alembic", "upgrade", "head", cwd=tmp_path, **url)
@@ -72,7 +73,7 @@ def test_two_lines_of_ini_deploy_it(scripts: Path, empty: Any, tmp_path: Path) -
 
 
 def test_the_installed_package_migrates_from_code(
-    scripts: Path, empty: Any, tmp_path: Path
+    scripts: Path, empty: Database, tmp_path: Path
 ) -> None:
     program = (
         "import asyncio, os, memory.migrate as m\n"
@@ -86,7 +87,7 @@ def test_the_installed_package_migrates_from_code(
 
 
 def test_a_host_takes_the_revisions_into_its_own_history(
-    scripts: Path, empty: Any, root: Path, tmp_path: Path
+    scripts: Path, empty: Database, root: Path, tmp_path: Path
 ) -> None:
     host = tmp_path / "host"
     shutil.copytree(root / "examples" / "host_alembic", host)

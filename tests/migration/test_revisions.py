@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pytest_alembic.tests import (
@@ -16,6 +15,8 @@ from pytest_alembic.tests import (
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
+
+from servers import Database
 
 __all__ = [
     "test_model_definitions_match_ddl",
@@ -31,7 +32,9 @@ def alembic_config(root: Path) -> dict[str, str]:
 
 
 @pytest.fixture(params=["asyncpg", "psycopg"])
-def alembic_engine(request: pytest.FixtureRequest, empty: Any) -> Iterator[Engine | AsyncEngine]:
+def alembic_engine(
+    request: pytest.FixtureRequest, empty: Database
+) -> Iterator[Engine | AsyncEngine]:
     url = empty.owner_url.replace("postgresql://", f"postgresql+{request.param}://", 1)
     if request.param == "asyncpg":
         yield create_async_engine(url, poolclass=NullPool)
