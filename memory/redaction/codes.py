@@ -52,7 +52,7 @@ _LIKE_GSTIN = re.compile(r"[ \-]?[0-9A-Za-z][ \-]?[Zz][ \-]?[0-9A-Za-z](?![A-Za-
 
 
 def pans(text: str) -> Iterator[Candidate]:
-    """Income-tax Rules, rule 114: five letters, the fourth the holder's type, four digits, one more.
+    """Income-tax Rules, rule 114: five letters, the fourth the holder's type, four digits, one.
 
     The check letter's rule is not published, so a spaced or mixed-case one needs more: the word, or
     capitals in a text that is not all capitals. Words that say order or SKU win.

@@ -25,6 +25,8 @@ _LONGEST = 19
 _TIGHT = frozenset("-._/")
 # Hinglish postpositions that get written without the space: 9876543210pe.
 _TAIL = re.compile(r"(?:pe|par|ko|se|ka|ki|hai|wala|ji)(?![A-Za-z0-9])", re.IGNORECASE)
+# 2024/9876543210 is a reference; 9123456780/9876543210 are two numbers.
+_SHORT = re.compile(r"(?<![0-9])[0-9]{1,6}[./]$|[0-9]\.$")
 _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,12}$")
 
 
@@ -147,7 +149,7 @@ class _Chain:
             cue = context.cue_of(word[0]) if word else ""
             return cue if cue in LEADS else None
         if before and before in "-_/#.":
-            if before == "." and text[start - 2 : start - 1].isdigit():
+            if before in "./" and _SHORT.search(text, max(0, start - 8), start):
                 return None
             return context.glued(text, start)
         return ""

@@ -200,6 +200,7 @@ _RULES: tuple[tuple[str, _Rule, range], ...] = (
     ("phone", international, range(8, 16)),
     ("ssn", social_security, range(9, 10)),
 )
+_DIALLED = frozenset({"phone", "phone_in"})
 _BY_LENGTH = {
     length: tuple((kind, rule) for kind, rule, lengths in _RULES if length in lengths)
     for length in range(8, 20)
@@ -209,6 +210,6 @@ _BY_LENGTH = {
 def classify(number: Number) -> str:
     """Return the kind of the first rule that takes the number; empty if none does."""
     for kind, rule in _BY_LENGTH[len(number.digits)]:
-        if rule(number):
+        if rule(number) and (kind in _DIALLED or not number.plus):
             return kind
     return ""
