@@ -23,7 +23,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote
 
 import asyncpg
@@ -233,12 +233,22 @@ class _Cluster:
             raise StoreUnavailableError("the embedded server did not start; see log in its data")
 
     def _run(self, program: str, *arguments: str, check: bool = True) -> int:
-        # PGPORT and its like would change what is started.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+        command = [str(self.binaries / program), "-D", str(self.data.path), *arguments]
         # A file, since the server would keep a pipe open for as long as it runs.
         with tempfile.TemporaryFile() as output:
-            done = subprocess.run(
-                [str(self.binaries / program), "-D", str(self.data.path), *arguments],
+            code = self._exit_code(command, output)
+            output.seek(0)
+            if check and code:
+                last = output.read().decode(errors="replace").strip().rpartition("\n")[2]
+                raise StoreUnavailableError(f"{program} failed: {last}")
+        return code
+
+    def _exit_code(self, command: list[str], output: IO[bytes]) -> int:
+        # PGPORT and its like would change what is started.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+        try:
+            return subprocess.run(
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -246,12 +256,10 @@ class _Cluster:
                 env={**environment, "LC_ALL": "C"},
                 check=False,
                 **self._as_server_user(),
-            )
-            output.seek(0)
-            if check and done.returncode:
-                last = output.read().decode(errors="replace").strip().rpartition("\n")[2]
-                raise StoreUnavailableError(f"{program} failed: {last}")
-        return done.returncode
+            ).returncode
+        except OSError as error:
+            reason = error.strerror
+        raise InstallError(f"the server's programs cannot be run: {reason}")
 
     def _as_server_user(self) -> dict[str, Any]:
         if self.user is None:

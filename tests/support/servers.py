@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+import pytest
 from sqlalchemy import URL, make_url
 
 from memory import embedded
@@ -99,6 +100,9 @@ class Postgres:
         self._template: str | None = None
         self._admin = psycopg.connect(self._libpq(self._superuser), autocommit=True)
         self.version = self._admin.info.server_version // 10_000
+        if self._admin.info.parameter_status("is_superuser") != "on":
+            self._admin.close()
+            raise pytest.UsageError("the tests make roles of every kind: give a superuser's URL")
         for kind, attributes in ROLES.items():
             self._execute(
                 f"create role {self.role(kind)} login password '{self._password}' {attributes}"
