@@ -102,28 +102,32 @@ def _international(text: str, at: int, reversed_local: str) -> Candidate | None:
     return Candidate(at - local.end(), domain.end(), "email")
 
 
+_BRACKETED = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64} ?[(\[{<] ?(?:at|@) ?[)\]}>] ?"
+    r"[A-Za-z0-9-]{1,63}(?:(?: ?[(\[{<] ?(?:dot|\.) ?[)\]}>] ?|\.| dot )[A-Za-z0-9-]{2,63}){1,4}",
+    re.IGNORECASE,
+)
 _SPELLED = re.compile(
-    r"(?<![A-Za-z0-9._%+-])([A-Za-z0-9._%+-]{1,64})"
-    r"(?: ?[(\[{<] ?(at) ?[)\]}>] ?| (at) )"
-    r"([A-Za-z0-9-]{1,63}(?:(?: ?[(\[{<] ?dot ?[)\]}>] ?| dot |\.)[A-Za-z0-9-]{2,63}){1,4})",
+    r"(?<![A-Za-z0-9._%+-])([A-Za-z0-9._%+-]{1,64}) (?:at|@) "
+    r"([A-Za-z0-9-]{1,63}(?: dot [A-Za-z0-9-]{2,63}){1,4})",
     re.IGNORECASE,
 )
 
 
 def spelled_emails(text: str) -> Iterator[Candidate]:
-    """Yield e-mail addresses whose @ is spelled out: ``ramesh (at) example (dot) com``."""
-    for match in _SPELLED.finditer(text):
-        domain = match[4].lower()
-        if match[2] is None and not (
-            "dot" in domain
-            and (
-                _PROVIDERS.match(domain)
-                or not match[1].isalpha()
-                or context.says(text, *match.span(), "email")
-            )
-        ):
-            continue
-        yield Candidate(*match.span(), "email")
+    """Yield e-mail addresses spelled out: ``ramesh (at) example (dot) com``, ``at gmail dot com``.
+
+    Without the brackets it takes a mail provider, the word, or a name that is no word.
+    """
+    lowered = text.lower()
+    if "at" in lowered or "(@" in text or "[@" in text:
+        for match in _BRACKETED.finditer(text):
+            yield Candidate(*match.span(), "email")
+    if " dot " in lowered:
+        for match in _SPELLED.finditer(text):
+            plain = match[1].isalpha() and not _PROVIDERS.match(match[2])
+            if not plain or context.says(text, *match.span(), "email"):
+                yield Candidate(*match.span(), "email")
 
 
 _AUTHORITY = re.compile(r"[^\s/@:?#\"'<>]{0,128}:([^\s/\"'<>]{1,256})@(?=[A-Za-z0-9\[])")

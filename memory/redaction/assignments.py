@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from memory.redaction import context
 from memory.redaction.candidate import Candidate
 
-__all__ = ["assigned_secrets", "hexadecimal_secrets", "told_passwords"]
+__all__ = ["assigned_secrets", "long_secrets", "told_passwords"]
 
 _LOGIN_NAMES = (
     r"pass(?:word|wd|code|phrase|wort)s?|pwd|passwrd|\u092a\u093e\u0938\u0935\u0930\u094d\u0921"
@@ -25,7 +25,9 @@ _KEY_NAMES = (
     r"|(?:access|auth|refresh|id|api|bearer|bot|session|csrf|personal|deploy)?[_\-. ]?token"
     r"|credentials?|session[_\-]?id|phpsessid|jsessionid"
 )
-_VALUE = r"(?:\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'|([^\s\"'<>,;&]{1,512}))"
+_VALUE = (
+    r"(?:\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'|((?:[^\s\"'<>,;&]|&(?![A-Za-z_]{1,32}=)){1,512}))"
+)
 _ASSIGNMENT = re.compile(
     rf"(?:({_LOGIN_NAMES})|(?:{_KEY_NAMES}))(?:_?[0-9]{{1,2}}|_?(?:confirmation|base64|value|text))?"
     rf"[\"'`\])]{{0,2}}[ \t]{{0,3}}(?::=|=>|==?|:|\uff1a)[ \t]{{0,3}}{_VALUE}",
@@ -35,6 +37,7 @@ _FLAG = re.compile(rf"--(?:({_LOGIN_NAMES})|(?:{_KEY_NAMES}))[ \t]{{1,3}}{_VALUE
 
 _CUES = ("pass", "pwd", "secret", "token", "key", "credential", "sess", "\u092a\u093e\u0938")
 
+_TRAILING = ").,?}]\u0964"
 _PLACEHOLDER = re.compile(
     r"[<${%\[(]|(?:\*+|x+|\.+|-+|_+)$|(?:your|my|the|enter|insert|some|example|os\.|env\b|env\.|process\.|"
     r"self\.|this\.|config\.|settings\.|args\.|request\.|req\.|getenv|function|lambda|await)",
@@ -63,7 +66,7 @@ def assigned_secrets(text: str) -> Iterator[Candidate]:
             start, end = match.span(group)
             quoted = group != 4
             if not quoted:
-                end -= len(match[4]) - len(match[4].rstrip(").,!?}]"))
+                end -= len(match[4]) - len(match[4].rstrip(_TRAILING))
             if _is_value(text[start:end], password=match[1] is not None, quoted=quoted) and not (
                 _prose(text, match, end, quoted=quoted)
             ):
@@ -93,11 +96,14 @@ def _prose(text: str, match: re.Match[str], end: int, *, quoted: bool) -> bool:
     return re.match(r"[ \t]+[A-Za-z]", text[end : end + 8]) is not None
 
 
+_TOLD_VALUE = r"(?:\"([^\"\n]{1,128})\"|'([^'\n]{1,128})'|([^\s\"'<>,;]{3,128}))"
 _TOLD = re.compile(
-    rf"(?:{_LOGIN_NAMES})(?:[ \t]{{1,3}}(?:for|of|to|ka|ki|mera|my|the|on|wifi|wi-fi|net|login)"
-    rf"(?:[ \t]{{1,3}}[A-Za-z0-9.\-]{{1,24}}){{0,3}}?)?[ \t]{{1,3}}"
-    rf"(?:(is|was|hai|=>)[ \t]{{1,3}}(?:now[ \t]{{1,3}}|set to[ \t]{{1,3}})?)?"
-    r"(?:\"([^\"\n]{1,128})\"|'([^'\n]{1,128})'|([^\s\"'<>,;]{3,128}))",
+    rf"(?:{_LOGIN_NAMES})(?:[ \t]{{1,3}}[A-Za-z0-9.\-]{{1,24}}){{0,4}}?[ \t]{{1,3}}"
+    rf"(is|was|=>|->)[ \t]{{1,3}}(?:now[ \t]{{1,3}}|set to[ \t]{{1,3}})?{_TOLD_VALUE}",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    rf"(?:{_LOGIN_NAMES})[ \t]{{1,3}}(?:(?:mera|hai|ye|yeh|my|to|as)[ \t]{{1,3}})?(){_TOLD_VALUE}",
     re.IGNORECASE,
 )
 
@@ -110,14 +116,14 @@ def told_passwords(text: str) -> Iterator[Candidate]:
     lowered = text.lower()
     if not any(cue in lowered for cue in ("pass", "pwd", "\u092a\u093e\u0938")):
         return
-    for match in _TOLD.finditer(text):
+    for match in (*_TOLD.finditer(text), *_BARE.finditer(text)):
         group = next(at for at in (2, 3, 4) if match[at] is not None)
         start, end = match.span(group)
-        end -= len(match[group]) - len(match[group].rstrip(").,!?}]\u0964"))
+        end -= len(match[group]) - len(match[group].rstrip(_TRAILING))
         value = text[start:end]
         if not _is_value(value, password=True, quoted=group != 4):
             continue
-        said = match[1] is not None
+        said = bool(match[1])
         final = said and value.isalpha() and _final_word(text, value, end)
         if group != 4 or final or (said and _looks_made_up(value)) or _mixed(value):
             yield Candidate(start, end, "password")
@@ -142,11 +148,25 @@ def _final_word(text: str, value: str, end: int) -> bool:
     return re.match(r"[.!?,]?\s*(?:$|\n|[A-Z])", text[end : end + 12]) is not None
 
 
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?([0-9a-fA-F]{32,512})(?![A-Za-z0-9])")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{32,512}(?![A-Za-z0-9])")
+_OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_.\-])[A-Za-z0-9+/_\-]{24,512}={0,2}(?![A-Za-z0-9+/_\-])")
 
 
-def hexadecimal_secrets(text: str, *, always: bool = False) -> Iterator[Candidate]:
-    """Yield 32 and more hexadecimal digits beside a cue; a commit or a checksum is no secret."""
+def long_secrets(text: str, *, always: bool = False) -> Iterator[Candidate]:
+    """Yield long random-looking strings beside a cue; a commit or a checksum is no secret.
+
+    Hexadecimal from 32 digits on (``always`` takes those without a cue too), or 24 characters and
+    more that mix capitals, small letters and digits.
+    """
     for match in _HEX.finditer(text):
         if always or context.says(text, *match.span(), "secret"):
             yield Candidate(*match.span(), "secret")
+    for match in _OPAQUE.finditer(text):
+        if _random(match[0]) and context.says(text, *match.span(), "secret"):
+            yield Candidate(*match.span(), "secret")
+
+
+def _random(value: str) -> bool:
+    digits = sum(map(str.isdigit, value))
+    capitals = sum(map(str.isupper, value))
+    return digits >= 2 and capitals >= 3 and any(map(str.islower, value))

@@ -81,7 +81,7 @@ def _is_pan(text: str, match: re.Match[str]) -> bool:
         return code.isupper() or code.islower()
     left, right = match.groups()
     year = code[5 + len(left) : 7 + len(left)] in {"19", "20"}
-    if not code.isupper() or year or (right and left != right):
+    if not code.isupper() or year or (right and left.split() != right.split()):
         return False
     return left in {"-", ".", "\n"} or any(map(str.islower, text[max(0, start - 40) : end + 40]))
 
@@ -133,14 +133,16 @@ def voter_ids(text: str) -> Iterator[Candidate]:
     yield from _named(text, _EPIC, "voter_id", "voter")
 
 
-_PASSPORT = re.compile(
-    f"{_EDGE}(?:[A-Za-z]{_GAP}[0-9]{{2}}{_GAP}[0-9]{{5}}|[A-Za-z]{{1,2}}{_GAP}[0-9]{{6,8}}|[0-9]{{8,9}}){_STOP}"
+_PASSPORTS = (
+    _spaced("LDDDDDDD"),
+    re.compile(f"{_EDGE}(?:[A-Za-z]{{1,2}}{_GAP}[0-9]{{6,8}}|[0-9]{{8,9}}){_STOP}"),
 )
 
 
 def passports(text: str) -> Iterator[Candidate]:
     """ICAO Doc 9303 numbers (Indian: a letter and seven digits), next to the word."""
-    yield from _named(text, _PASSPORT, "passport", "passport")
+    for pattern in _PASSPORTS:
+        yield from _named(text, pattern, "passport", "passport")
 
 
 _LICENCE = re.compile(

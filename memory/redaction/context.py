@@ -15,16 +15,22 @@ from typing import NamedTuple
 from memory.redaction.masks import HIDDEN
 from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED, UNITS
 
-__all__ = ["NOTHING", "Said", "about", "cue_of", "glued", "says"]
+__all__ = ["Said", "about", "cue_of", "glued", "says"]
 
 _REACH = 96  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
-_TOKEN = re.compile(
-    r"\b[Aa][/\\.][Cc]\b|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u0900-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
-    r"|[0-9]+|[.?!;](?=\s|$)|[\n,:=#(]|[\u20b9$\u20ac\xa3]"
+_PIECE = re.compile(
+    r"\b[Aa][/\\.][Cc]\b|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
+    r"|[0-9]+|[.?!;\u0964](?=\s|$)|[\n,:=#(]|[\u20b9$\u20ac\xa3]"
+)
+_LINE = 512
+_OPEN_KEY_WORDS = (
+    "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
 )
 _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
+_NAMELESS = frozenset({"id", "ids", "code"})
+_OPEN_KEYS = frozenset(_OPEN_KEY_WORDS.split())
 _CURRENCIES = frozenset("\u20b9$\u20ac\xa3")
 _LINKS_WORDS = "is was are as being hai tha are equals"
 _LINKS = frozenset(_LINKS_WORDS.split())
@@ -34,22 +40,17 @@ class Said(NamedTuple):
     """A cue and how it stands.
 
     ``cue`` is empty where nothing was said; ``gap`` counts the words in between; ``personal`` is
-    whether a name or a preposition of contact (``at``, ``from``) is among them; ``headed`` whether
-    ``id``, ``no`` or ``number`` is.
+    whether a name or a preposition of contact (``at``, ``from``) is among them.
     """
 
     cue: str = ""
     gap: int = 0
     personal: bool = False
-    headed: bool = False
 
     @property
     def thing(self) -> bool:
         """Whether the words name a document, an amount or another thing, not a person's number."""
         return self.cue in {"reference", "amount", "weak"}
-
-
-NOTHING = Said()
 
 
 def cue_of(word: str) -> str:
@@ -61,96 +62,119 @@ def cue_of(word: str) -> str:
     return found or ""
 
 
-def before(text: str, start: int, lengths: frozenset[int]) -> Said:
+def before(text: str, start: int, lengths: frozenset[int] = frozenset()) -> Said:
     """Return the nearest cue before ``start``; numbers of the given lengths are looked past."""
-    left = text[max(0, start - _REACH) : start].rpartition(HIDDEN)[2]
-    gap = 0
-    personal = headed = labelled = crossed = listed = False
-    first = True
-    pieces = _TOKEN.findall(left)
-    for index in range(len(pieces) - 1, -1, -1):
-        piece = pieces[index]
-        if piece.isdigit():
-            if len(piece) not in lengths:
+    reader = _Backwards(_pieces_before(text, start), lengths)
+    return reader.read()
+
+
+def _pieces_before(text: str, start: int) -> list[str]:
+    begin = max(0, start - _REACH)
+    pieces = _PIECE.findall(text[begin:start].rpartition(HIDDEN)[2])
+    # A word cut by the reach could be any word.
+    return pieces[1:] if begin and text[begin - 1].isalnum() else pieces
+
+
+class _Backwards:
+    """Reads from the candidate towards the start until a cue or something that ends its reach."""
+
+    def __init__(self, pieces: list[str], lengths: frozenset[int]) -> None:
+        self._pieces = pieces
+        self._lengths = lengths
+        self._gap = 0
+        self._first = True
+        self._personal = self._headed = self._weak = False
+        self._crossed = self._labelled = self._listed = False
+
+    def read(self) -> Said:
+        for index in range(len(self._pieces) - 1, -1, -1):
+            piece = self._pieces[index]
+            if piece.isdigit():
+                if len(piece) not in self._lengths:
+                    break
+                self._listed = self._first = True
+            elif piece in _CURRENCIES:
+                if self._first:
+                    return Said("amount")
+            elif piece[0].isalpha():
+                cue = self._word(piece, index)
+                if cue:
+                    return Said(cue, self._gap, self._personal)
+                if self._gap > _GAP:
+                    break
+            elif self._ends(piece, index):
                 break
-            listed, first = True, True
-            continue
-        if piece in ".?!;":
-            if piece == "." and index and pieces[index - 1].lower() in SHORTENED:
-                continue
-            break
+        return Said("weak" if self._weak else "", 0, self._personal)
+
+    def _ends(self, piece: str, index: int) -> bool:
+        """Take note of a mark; return whether nothing before it counts."""
+        previous = self._pieces[index - 1].lower() if index else ""
         if piece == "\n":
-            if crossed:
-                break
-            crossed = True
-            labelled = index > 0 and (
-                pieces[index - 1] in ":=#" or pieces[index - 1].lower() in HEADS
-            )
-            continue
-        if piece == ",":
-            gap += 0 if listed else 1
-            listed = False
-            continue
-        if piece in _CURRENCIES:
-            if first:
-                return Said("amount")
-            continue
-        if piece == "#":
-            headed = True
-            continue
-        if not piece[0].isalpha():
-            continue
+            if self._crossed:
+                return True
+            self._crossed = True
+            self._labelled = previous in HEADS or previous in {":", "=", "#"}
+        elif piece == ",":
+            self._gap += 0 if self._listed else 1
+            self._listed = False
+        elif piece == "#":
+            self._headed = True
+            self._weak = self._weak or self._gap == 0
+        elif piece == ".":
+            return previous not in SHORTENED
+        return piece in "?!;\u0964"
+
+    def _word(self, piece: str, index: int) -> str:
+        """Return the cue the word is here; else count it."""
         word = piece.lower()
-        cue = cue_of(word)
-        if cue == "headed":
-            cue = "reference" if headed and gap == 0 else ""
-        if cue == "card":
-            cue = _document(pieces[:index])
-        if cue in {"reference", "amount"} and crossed and not labelled:
-            cue = ""
+        cue = self._in_place(cue_of(word), word, index)
         if cue:
-            return Said(cue, gap, personal, headed)
-        if word in HEADS:
-            headed = True
-        elif word not in FILLERS:
-            gap += 1
-            personal = personal or (piece[0].isupper() and piece[1:].islower())
-        if first and word in PERSONAL:
-            personal = True
-        first = False
-        if gap > _GAP:
-            break
-    return Said("weak" if headed and _weak(pieces) else "", 0, personal, headed)
-
-
-def _document(pieces: list[str]) -> str:
-    """Return what kind of card it is: ``voter id card`` is no payment card."""
-    for piece in reversed(pieces[-2:]):
-        cue = cue_of(piece)
-        if cue in _CARDS:
             return cue
-        if piece.lower() not in HEADS:
-            break
-    return "card"
+        if word in HEADS:
+            self._headed = True
+            self._weak = self._weak or (self._gap == 0 and word in _NAMELESS)
+        elif word not in FILLERS:
+            self._gap += 1
+            self._personal = self._personal or (piece[0].isupper() and piece[1:].islower())
+        if self._first and word in PERSONAL:
+            self._personal = True
+        self._first = False
+        return ""
+
+    def _in_place(self, cue: str, word: str, index: int) -> str:
+        """Return what a cue means with what stands around it."""
+        if cue == "headed":
+            cue = "reference" if self._headed and self._gap == 0 else ""
+        if cue == "card":
+            cue = self._modified(index, _CARDS) or cue
+        if cue == "secret" and index and self._pieces[index - 1].lower() in _OPEN_KEYS:
+            cue = "reference"
+        if cue in {"reference", "amount"} and self._crossed and not self._labelled:
+            return ""
+        return cue
+
+    def _modified(self, index: int, cues: frozenset[str]) -> str:
+        """Return the cue that modifies a noun: ``voter id card`` is no payment card."""
+        for piece in reversed(self._pieces[max(0, index - 2) : index]):
+            cue = cue_of(piece)
+            if cue in cues:
+                return cue
+            if piece.lower() not in HEADS:
+                break
+        return ""
 
 
-def _weak(pieces: list[str]) -> bool:
-    """Return whether the number is only said to be an id or stands behind a #."""
-    words = [piece.lower() for piece in pieces[-3:]]
-    return any(word in {"id", "ids", "#", "code"} for word in words)
-
-
-def after(text: str, end: int) -> Said:
+def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
     right = text[end : end + _REACH].partition(HIDDEN)[0]
-    pieces = _TOKEN.findall(right.lower())[:8]
+    pieces = _PIECE.findall(right.lower())[:8]
     if not pieces:
-        return NOTHING
+        return None
     if pieces[0] in UNITS:
         return Said("amount")
     linked = pieces[0] == "(" or pieces[0] in _LINKS
     for index, piece in enumerate(pieces[:6]):
-        if piece in ".?!;\n" or piece.isdigit():
+        if piece in ".?!;\n\u0964" or piece.isdigit():
             break
         if piece == "," and not (index == 0 and "ifsc" in pieces[1:3]):
             break
@@ -164,15 +188,30 @@ def after(text: str, end: int) -> Said:
         if linked or cue == "ifsc" or (index <= 1 and (following in HEADS or "hai" in pieces)):
             return Said(cue, index)
         break
-    return NOTHING
+    return None
 
 
 def about(text: str, start: int, end: int, lengths: frozenset[int] = frozenset()) -> Said:
-    """Return what the words say about the span: those before it, else those behind it."""
+    """Return what the words say about the span: before it, behind it, or above its column."""
     said = before(text, start, lengths)
-    if said.cue and said.cue != "weak" and (said.gap <= 1 or not said.thing):
+    if said.cue:
         return said
-    return after(text, end) if not said.cue else said
+    return after(text, end) or _above(text, start) or said
+
+
+def _above(text: str, start: int) -> Said | None:
+    """Return what the first line of a table of separated values calls the span's column."""
+    line = text.rfind("\n", max(0, start - _LINE), start) + 1
+    if not line:
+        return None
+    header = text[: text.find("\n", 0, _LINE) + 1]
+    for separator in ",|\t;":
+        columns = header.split(separator)
+        if len(columns) > 1 and text.count(separator, line, start) < len(columns):
+            name = columns[text.count(separator, line, start)]
+            said = before(f"{name.strip()}:", len(name.strip()) + 1)
+            return said if said.cue and not said.gap else None
+    return None
 
 
 def says(text: str, start: int, end: int, *cues: str) -> bool:
@@ -193,7 +232,7 @@ def glued(text: str, start: int) -> str:
     if match is None:
         return ""
     word, joint = match.groups()
-    parts = _TOKEN.findall(word)
+    parts = _PIECE.findall(word)
     cue = cue_of(parts[-1]) if parts and not word[-1].isdigit() else ""
     if cue and cue != "headed":
         return cue

@@ -47,7 +47,7 @@ _PREFIXED = (
     r"EAACEdEose0cBA[A-Za-z0-9]{10,255}|vc[pkiar]_[A-Za-z0-9]{20,64}",
 )
 # The tail ends on a character of its own, so the full stop of a sentence stays outside.
-_KEY = re.compile(rf"(?<![A-Za-z0-9_\-])(?:{'|'.join(_PREFIXED)})(?<![.\-])(?![A-Za-z0-9])")
+_KEY = re.compile(rf"(?<![A-Za-z0-9_\-])(?:{'|'.join(_PREFIXED)})(?<!\.)(?![A-Za-z0-9])")
 _LONG = re.compile(r"(?<!\S)\S{20,}+")
 _HOOK = re.compile(r"https://hooks\.slack\.com/services/([A-Za-z0-9/]{20,80})")
 

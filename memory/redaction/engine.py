@@ -8,7 +8,7 @@ Detectors run in a fixed order, and where two candidates overlap the earlier one
 4. e-mail and UPI addresses
 5. GSTIN, IBAN, PAN, IFSC, then voter id, passport and driving licence
 6. everything made of digits
-7. hexadecimal secrets and, if asked for, IP addresses
+7. long secrets beside a cue and, if asked for, IP addresses
 
 What was found is hidden and the rest looked at again until nothing is found, so a second call has
 nothing to add.
@@ -90,7 +90,7 @@ class PatternRedactor:
             partial(numbers.numbers, bare_accounts=bare_account_numbers),
         )
         self._last: tuple[_Detector, ...] = (
-            partial(assignments.hexadecimal_secrets, always=long_hexadecimal),
+            partial(assignments.long_secrets, always=long_hexadecimal),
             *((network.ip_addresses,) if ip_addresses else ()),
         )
 

@@ -81,10 +81,6 @@ class _Chain:
 
     def _whole(self, first: int, last: int, floor: int) -> bool:
         """Return whether the run is written as one number and is not a piece of a longer one."""
-        lengths = self._lengths[first : last + 1]
-        several = last > first
-        if several and (1 in lengths[1:] and set(lengths) != {1}):
-            return False
         joints = "".join(self._joint(at) for at in range(first, last))
         if joints.count("\n") > 1:
             return False

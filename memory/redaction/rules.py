@@ -45,9 +45,17 @@ class Number:
         return len(self.lengths) == 1
 
     @property
+    def ragged(self) -> bool:
+        """Whether a single digit stands among longer groups, behind the first."""
+        return 1 in self.lengths[1:] and max(self.lengths) > 1
+
+    @property
     def regular(self) -> bool:
-        """Whether it is grouped as people group numbers, not a row of small numbers."""
-        return (len(self.lengths) <= 4 and min(self.lengths) >= 2) or self.bare
+        """Whether it is grouped as people group such numbers, not a row of other numbers."""
+        lengths = self.lengths
+        if len(lengths) == 2:
+            return "\n" in self.joints or lengths in _HALVES
+        return self.bare or (min(lengths) >= 3 and len(set(lengths)) == 1)
 
     @property
     def thing(self) -> bool:
@@ -62,13 +70,17 @@ class Number:
         )
 
 
+_HALVES = {(6, 6), (4, 8), (8, 4), (8, 8)}
+_CARD_SHAPES = {(4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (6, 10), (6, 13), (4, 4, 4, 4)}
+
+
 def aadhaar(number: Number) -> bool:
     """UIDAI: twelve digits, the first 2 to 9, Verhoeff; usually written 4-4-4."""
     if not checks.aadhaar(number.digits):
         return False
     if number.cue in {"aadhaar", "virtual_id"}:
         return True
-    if number.thing or number.cue in {"upi", "account", "phone"} or not number.regular:
+    if number.thing or number.cue in {"upi", "account"} or not number.regular:
         return False
     return not (_mobile(number.digits[2:]) and number.digits[:2] == "91") and not _years(number)
 
@@ -94,7 +106,7 @@ def card(number: Number) -> bool:
         return False
     if named:
         return True
-    regular = number.regular or number.lengths == (4, 4, 4, 4, 3)
+    regular = number.regular or number.lengths in _CARD_SHAPES
     return not number.thing and number.cue not in {"account", "virtual_id", "aadhaar"} and regular
 
 
@@ -111,16 +123,17 @@ def _mobile(digits: str) -> bool:
     return len(digits) == 10 and digits[0] >= "6"
 
 
+_LEADS = frozenset({"", "0", "91", "091", "0091"})
 _SHAPES = {(10,), (5, 5), (3, 3, 4), (4, 3, 3), (3, 4, 3), (4, 6), (6, 4), (2, 4, 4), (3, 7)}
 
 
 def mobile(number: Number) -> bool:
     """DoT numbering plan: ten digits from 6 up; 0, 91, +91 or 0091 may lead."""
     digits = number.digits
-    country = next((lead for lead in ("0091", "091", "91", "0") if digits.startswith(lead)), "")
-    if len(digits) == 10:
-        country = ""
-    if not _mobile(digits[len(country) :]) or (number.plus and not country.endswith("91")):
+    country = digits[:-10]
+    if country not in _LEADS or not _mobile(digits[-10:]):
+        return False
+    if number.plus and country not in {"91", "091"}:
         return False
     if number.plus:
         return True
@@ -200,6 +213,15 @@ _RULES: tuple[tuple[str, _Rule, range], ...] = (
     ("phone", international, range(8, 16)),
     ("ssn", social_security, range(9, 10)),
 )
+_NAMED = {
+    "aadhaar": {"aadhaar"},
+    "card": {"card"},
+    "virtual_id": {"virtual_id", "aadhaar"},
+    "bank_account": {"account"},
+    "phone_in": {"phone"},
+    "phone": {"phone"},
+    "ssn": {"ssn"},
+}
 _DIALLED = frozenset({"phone", "phone_in"})
 _BY_LENGTH = {
     length: tuple((kind, rule) for kind, rule, lengths in _RULES if length in lengths)
@@ -210,6 +232,10 @@ _BY_LENGTH = {
 def classify(number: Number) -> str:
     """Return the kind of the first rule that takes the number; empty if none does."""
     for kind, rule in _BY_LENGTH[len(number.digits)]:
-        if rule(number) and (kind in _DIALLED or not number.plus):
+        if number.plus and kind not in _DIALLED:
+            continue
+        if number.ragged and not (number.plus or number.cue in _NAMED[kind]):
+            continue
+        if rule(number):
             return kind
     return ""

@@ -28,7 +28,7 @@ _CUE_WORDS = {
         overdraft payee iban खाता खाते खातें अकाउंट एकाउंट অ্যাকাউন্ট கணக்கு ఖాతా ખાતા ખાતું
         ಖಾತೆ അക്കൗണ്ട് ਖਾਤਾ khata khaata khate
     """,
-    "ifsc": "ifsc ifs rtgs neft",
+    "ifsc": "ifsc ifs",
     "card": "card cards cc visa mastercard amex rupay maestro debit credit कार्ड",
     "pan": "pan panno पैन",
     "gstin": "gstin gst जीएसटी",
@@ -44,17 +44,17 @@ _CUE_WORDS = {
     "reference": """
         order ord orderid invoice inv bill receipt rcpt ticket tkt case sr incident
         complaint docket sku asin ean upc gtin isbn issn barcode hsn sac mpn part model
-        batch lot serial sn imei imsi iccid utr rrn txn txnid transaction trn trx ref
-        reference refno awb tracking consignment shipment waybill challan cin brn srn arn
-        crn irn ack acknowledgement acknowledgment eway ewb pnr booking voucher coupon
-        policy claim folio quote quotation po grn manifest docketno epoch timestamp ts unix
-        nonce offset seq sequence checksum hash sha md5 commit revision rev build version
-        ver release job run trace span inode pid tid uuid guid row record tweet isin cnr fir
-        survey khasra plot toll parcel fastag rto chassis engine meter rma lr gr bl
-        container product item imo mmsi dose lottery packet frame payment refund ticketid
-        enrollment enrolment roll consumer counter ckyc lan loan sanction deed stamp ledger
-        journal ऑर्डर आर्डर आदेश बिल चालान रसीद टिकट शिकायत इनवॉइस ट्रैकिंग लेनदेन संदर्भ
-        পার্সেল অর্ডার ஆர்டர் ఆర్డర్ ઓર્ડર ಆರ್ಡರ್ ഓർഡർ ਆਰਡਰ
+        batch lot serial sn imei imsi iccid utr rrn imps neft rtgs nach ecs ach txn txnid
+        transaction trn trx ref reference refno awb tracking consignment shipment waybill
+        challan cin brn srn arn crn irn ack acknowledgement acknowledgment eway ewb pnr
+        booking voucher coupon policy claim folio quote quotation po grn manifest docketno
+        epoch timestamp ts unix nonce offset seq sequence checksum hash sha md5 commit
+        revision rev build version ver release job run trace span inode pid tid uuid guid
+        row record tweet isin cnr fir survey khasra plot toll parcel fastag rto chassis
+        engine meter rma lr gr bl container product item imo mmsi dose lottery packet frame
+        payment refund ticketid enrollment enrolment roll consumer counter ckyc lan loan
+        sanction deed stamp ledger journal ऑर्डर आर्डर आदेश बिल चालान रसीद टिकट शिकायत
+        इनवॉइस ट्रैकिंग लेनदेन संदर्भ পার্সেল অর্ডার ஆர்டர் ఆర్డర్ ઓર્ડર ಆರ್ಡರ್ ഓർഡർ ਆਰਡਰ
     """,
     "amount": """
         amount amt total subtotal sum balance bal price cost paid pay salary revenue turnover budget
