@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -17,8 +18,8 @@ import asyncpg
 import psutil
 import pytest
 
-from memory import embedded
-from memory.errors import InstallError, InvalidInputError
+from memory import datadir, embedded
+from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 
 HOLD = """
 import asyncio, sys
@@ -250,6 +251,69 @@ async def test_settings_reach_the_server_and_the_defaults_are_durable(data: Path
         assert await ask(server.url, "select current_setting('fsync')") == "on"
     async with embedded.serve(data, settings={"work_mem": "7MB", "port": "1"}) as server:
         assert await ask(server.url, "select current_setting('work_mem')") == "7MB"
+
+
+async def test_a_setting_that_stops_the_start_is_a_clear_error_and_leaves_nothing(
+    data: Path,
+) -> None:
+    with pytest.raises(StoreUnavailableError, match="did not start"):
+        await embedded.serve(data, settings={"work_mem": "a lot"}).__aenter__()
+    assert not (data / "postmaster.pid").exists()
+    async with embedded.serve(data, settings={"work_mem": "7MB"}) as server:
+        assert await ask(server.url, "select 1") == 1
+
+
+async def test_a_directory_that_another_process_holds_is_a_clear_error(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with embedded.serve(data):
+        pass
+    monkeypatch.setattr(datadir, "_LOCK_SECONDS", 0.2)
+    starting = os.open(data, os.O_RDONLY)
+    fcntl.flock(starting, fcntl.LOCK_EX)
+    with pytest.raises(StoreUnavailableError, match="another process"):
+        await embedded.serve(data).__aenter__()
+    os.close(starting)
+    async with embedded.serve(data) as server:
+        assert await ask(server.url, "select 1") == 1
+
+
+async def test_a_directory_of_another_user_is_a_clear_error(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, flags: int) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(datadir.os, "open", refuse)
+    with pytest.raises(InstallError, match="another user"):
+        await embedded.serve(data).__aenter__()
+
+
+async def test_a_damaged_schema_is_an_install_error_without_the_driver_in_it(data: Path) -> None:
+    async with embedded.serve(data) as server:
+        await ask(server.owner_url, "alter function memory.grant_app rename to lost")
+    with pytest.raises(InstallError) as caught:
+        await embedded.serve(data).__aenter__()
+    assert caught.value.__context__ is None
+    assert not (data / "postmaster.pid").exists()
+
+
+async def test_programs_that_cannot_be_run_are_an_install_error(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_find_binaries", lambda version: tmp_path)
+    with pytest.raises(InstallError, match="cannot be run"):
+        await embedded.serve(data).__aenter__()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs a system user")
+async def test_root_without_a_way_to_make_a_user_is_told_which(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedded, "_SYSTEM_USER", "memory-absent")
+    monkeypatch.setattr(embedded.shutil, "which", lambda program: None)
+    with pytest.raises(InstallError, match="memory-absent"):
+        await embedded.serve().__aenter__()
 
 
 async def test_the_server_log_quotes_no_row(data: Path) -> None:
