@@ -25,7 +25,7 @@ async def test_a_derived_record_is_about_everybody_its_sources_are_about(acme):
     ).record
     assert (derived.origin, derived.kind, derived.metadata) == ("derived", "digest", {"n": 2})
     assert derived.subject_keys == ("customer:ann", "customer:bob", "customer:cy")
-    assert sorted(derived.sources) == sorted([a.record_id, b.record_id])
+    assert derived.sources == tuple(sorted([a.record_id, b.record_id]))
     assert derived.embedding_dims == 1
     assert await acme.get(record_id=derived.record_id) == derived
     assert derived in await acme.records(subject_keys="customer:bob")

@@ -41,8 +41,8 @@ async def test_an_artefact_of_several_records_goes_with_any(memory_factory, plug
     acme = memory_factory(indexes=[index]).for_tenant("acme")
     ann, bob = await told(acme, "Ann", ANN), await told(acme, "Bob", BOB)
     await acme.register_artefact(adapter="index", artefact_id="both", sources=[ann, bob])
-    await acme.register_artefact(adapter="index", artefact_id="grown", sources=[bob])
     await acme.register_artefact(adapter="index", artefact_id="grown", sources=[ann])
+    await acme.register_artefact(adapter="index", artefact_id="grown", sources=[bob])
     await acme.register_artefact(adapter="index", artefact_id="bob", sources=[bob])
     assert (await acme.forget(subject_key=ANN)).counts.artefacts == 2
     assert index.ids == ["both", "grown"]

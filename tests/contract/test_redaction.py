@@ -114,6 +114,16 @@ async def test_the_limits_hold_after_masking_too(memory_factory, mask):
     await acme.remember(text="rose", subject_keys="p")
 
 
+async def test_metadata_that_grows_in_masking_is_held_to_its_limit(memory_factory):
+    acme = memory_factory(redactor=Shouting("tulip", "x" * 40_000)).for_tenant("acme")
+    given = {"text": "rose", "subject_keys": "p"}
+    with pytest.raises(InvalidInputError) as refused:
+        await acme.remember(**given, metadata={"a": "tulip", "b": "tulip"})
+    assert refused.value.field == "metadata"
+    assert await acme.records() == []
+    await acme.remember(**given, metadata={"a": "tulip"})
+
+
 async def test_a_redactor_that_fails_stores_nothing_and_says_nothing(memory_factory, logs):
     class Failing:
         def redact(self, text):

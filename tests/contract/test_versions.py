@@ -158,8 +158,10 @@ async def test_every_version_goes_with_its_people(acme):
 async def test_a_line_whose_newest_version_was_erased_goes_on(acme):
     await acme.remember(text="v1", subject_keys="p", record_key="k")
     await acme.remember(text="v2", subject_keys="q", record_key="k")
+    (_, old) = await acme.history(record_key="k")
     await acme.forget(subject_key="q")
     assert await acme.records() == []
     again = (await acme.remember(text="v3", subject_keys="p", record_key="k")).record
     assert await acme.records() == [again]
     assert again.version > 1
+    assert await acme.get(record_id=old.record_id) == old

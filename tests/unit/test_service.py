@@ -81,6 +81,17 @@ async def test_the_debt_of_a_shared_artefact_is_everybodys():
     assert (await memory.forget("acme", subject_key="cy")).complete
 
 
+async def test_a_debt_renewed_by_another_person_stays_the_firsts():
+    memory = Memory(InMemoryStore(), subject_pepper="p")
+    for person in ("ann", "bob"):
+        record = (await memory.remember("acme", text="x", subject_keys=person)).record
+        await memory.register_artefact("acme", adapter="index", artefact_id="a", sources=record)
+        with pytest.raises(PartialErasureError):
+            await memory.forget("acme", subject_key=person)
+    with pytest.raises(PartialErasureError):
+        await memory.forget("acme", subject_key="ann")
+
+
 async def test_a_debt_renewed_while_the_index_is_asked_is_still_owed():
     memory = Memory(InMemoryStore(), subject_pepper="p")
 

@@ -163,7 +163,7 @@ class Shelf:
             origin=draft.origin,
             kind=draft.kind,
             text=draft.text,
-            metadata=deepcopy(draft.metadata),
+            metadata=draft.metadata,
             subject_keys=tuple(sorted(subjects)),
             redacted=draft.redacted,
             record_key=_record_key(draft),
