@@ -6,6 +6,7 @@ After a deliberate change: MEMORY_REGENERATE_GOLDEN=1 python -m pytest tests/mig
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import unified_diff
 from pathlib import Path
 
 from servers import Database, Postgres
@@ -19,7 +20,9 @@ def test_no_revision_changes_the_database_unseen(
         catalog = read_catalog(database)
         if regenerate and any_server.version == 18:
             golden.write_text(catalog, encoding="utf-8")
-        assert catalog.splitlines() == golden.read_text(encoding="utf-8").splitlines()
+    committed = golden.read_text(encoding="utf-8").splitlines()
+    difference = list(unified_diff(committed, catalog.splitlines(), "golden", "now", lineterm=""))
+    assert not difference, "\n".join(difference)
 
 
 def test_the_catalogue_would_show_a_disabled_trigger_a_grant_and_a_policy(
