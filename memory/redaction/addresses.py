@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from memory.redaction import context
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["emails_and_handles", "spelled_emails", "url_passwords"]
 
@@ -53,8 +54,9 @@ _HANDLES_WORDS = """
 _HANDLES = frozenset(_HANDLES_WORDS.split())
 
 
-def emails_and_handles(text: str) -> Iterator[Candidate]:
+def emails_and_handles(view: View) -> Iterator[Candidate]:
     """Yield e-mail addresses and UPI addresses."""
+    text = view.text
     at = text.find("@")
     while at >= 0:
         found = _around(text, at)
@@ -114,27 +116,26 @@ _SPELLED = re.compile(
 )
 
 
-def spelled_emails(text: str) -> Iterator[Candidate]:
+def spelled_emails(view: View) -> Iterator[Candidate]:
     """Yield e-mail addresses spelled out: ``ramesh (at) example (dot) com``, ``at gmail dot com``.
 
     Without the brackets it takes a mail provider, the word, or a name that is no word.
     """
-    lowered = text.lower()
-    if "at" in lowered or "(@" in text or "[@" in text:
-        for match in _BRACKETED.finditer(text):
+    text = view.text
+    for match in _BRACKETED.finditer(text):
+        yield Candidate(*match.span(), "email")
+    for match in _SPELLED.finditer(text):
+        plain = match[1].isalpha() and not _PROVIDERS.match(match[2])
+        if not plain or context.says(text, *match.span(), "email"):
             yield Candidate(*match.span(), "email")
-    if " dot " in lowered:
-        for match in _SPELLED.finditer(text):
-            plain = match[1].isalpha() and not _PROVIDERS.match(match[2])
-            if not plain or context.says(text, *match.span(), "email"):
-                yield Candidate(*match.span(), "email")
 
 
 _AUTHORITY = re.compile(r"[^\s/@:?#\"'<>]{0,128}:([^\s/\"'<>]{1,256})@(?=[A-Za-z0-9\[])")
 
 
-def url_passwords(text: str) -> Iterator[Candidate]:
+def url_passwords(view: View) -> Iterator[Candidate]:
     """Yield the passwords in URLs."""
+    text = view.text
     at = text.find("://")
     while at >= 0:
         match = _AUTHORITY.match(text, at + 3)

@@ -11,31 +11,31 @@ from collections.abc import Iterator
 
 from memory.redaction import context
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["assigned_secrets", "long_secrets", "told_passwords"]
 
-_LOGIN_NAMES = (
+# Names are searched for in the small-letter form of the text, values in the text itself.
+_LOGIN = (
     r"pass(?:word|wd|code|phrase|wort)s?|pwd|passwrd|\u092a\u093e\u0938\u0935\u0930\u094d\u0921"
 )
-_KEY_NAMES = (
-    r"(?:client|app|api|shared|signing|webhook|jwt|consumer|oauth|account)?[_\-. ]?secret"
-    r"(?:[_\-. ]?(?:access[_\-. ]?)?key)?"
-    r"|(?:api|access|auth|secret|private|encryption|signing|license|account|storage|master)"
-    r"[_\-. ]?key"
-    r"|(?:access|auth|refresh|id|api|bearer|bot|session|csrf|personal|deploy)?[_\-. ]?token"
-    r"|credentials?|session[_\-]?id|phpsessid|jsessionid"
+_OTHER = (
+    r"secret(?:[_\-. ]?(?:access[_\-. ]?)?key)?|token|key|credentials?|session[_\-]?id"
+    r"|phpsessid|jsessionid"
 )
-_VALUE = (
-    r"(?:\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'|((?:[^\s\"'<>,;&]|&(?![A-Za-z_]{1,32}=)){1,512}))"
+_NAME = re.compile(
+    rf"(?:({_LOGIN})|({_OTHER}))(?:_?[0-9]{{1,2}}|_?(?:confirmation|base64|value|text))?"
+    r"(?:[\"'`\])]{0,2}[ \t]{0,3}(?::=|=>|==?|:)|(?<=[a-z])(?=[ \t]))[ \t]{0,3}"
 )
-_ASSIGNMENT = re.compile(
-    rf"(?:({_LOGIN_NAMES})|(?:{_KEY_NAMES}))(?:_?[0-9]{{1,2}}|_?(?:confirmation|base64|value|text))?"
-    rf"[\"'`\])]{{0,2}}[ \t]{{0,3}}(?::=|=>|==?|:|\uff1a)[ \t]{{0,3}}{_VALUE}",
-    re.IGNORECASE,
+# A key is a secret if it is one of these.
+_QUALIFIED = re.compile(
+    r"(?:api|access|auth|secret|private|encryption|signing|license|account|storage|master|hmac"
+    r"|service|crypto|cipher|subscription|x)[_\-. ]?$"
 )
-_FLAG = re.compile(rf"--(?:({_LOGIN_NAMES})|(?:{_KEY_NAMES}))[ \t]{{1,3}}{_VALUE}", re.IGNORECASE)
-
-_CUES = ("pass", "pwd", "secret", "token", "key", "credential", "sess", "\u092a\u093e\u0938")
+_VALUE = re.compile(
+    r"\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'"
+    r"|((?:[^\s\"'<>,;&]|&(?![A-Za-z_]{1,32}=)){1,512})"
+)
 
 _TRAILING = ").,?}]\u0964"
 _PLACEHOLDER = re.compile(
@@ -55,23 +55,38 @@ _NOT_A_VALUE = frozenset(_NOT_A_VALUE_WORDS.split())
 _CODE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+$|[A-Za-z_][\w.]*[(\[]")
 
 
-def assigned_secrets(text: str) -> Iterator[Candidate]:
+def assigned_secrets(view: View) -> Iterator[Candidate]:
     """Yield the values of ``password=``, ``"api_key": "..."``, ``--token ...`` and their like."""
-    lowered = text.lower()
-    if not any(cue in lowered for cue in _CUES):
-        return
-    for pattern in (_ASSIGNMENT, _FLAG):
-        for match in pattern.finditer(text):
-            group = next(at for at in (2, 3, 4) if match[at] is not None)
-            start, end = match.span(group)
-            quoted = group != 4
-            if not quoted:
-                end -= len(match[4]) - len(match[4].rstrip(_TRAILING))
-            if _is_value(text[start:end], password=match[1] is not None, quoted=quoted) and not (
-                _prose(text, match, end, quoted=quoted)
-            ):
-                kind = "password" if match[1] is not None else "secret"
-                yield Candidate(start, end, kind)
+    text = view.text
+    for match in _NAME.finditer(view.lowered):
+        value = _VALUE.match(text, match.end())
+        if value is None or not _assigns(view, match):
+            continue
+        start, end = _trimmed(value)
+        quoted, password = value[3] is None, match[1] is not None
+        if _is_value(text[start:end], password=password, quoted=quoted) and not (
+            not quoted and ":" in match[0] and _goes_on(text, start, end)
+        ):
+            yield Candidate(start, end, "password" if password else "secret")
+
+
+def _assigns(view: View, match: re.Match[str]) -> bool:
+    """Return whether the name is a secret's and is given a value, by a sign or as a flag."""
+    before = view.lowered[max(0, match.start() - 24) : match.start()]
+    if match[2] == "key" and not _QUALIFIED.search(before):
+        return False
+    if any(sign in match[0] for sign in ":="):
+        return True
+    return before.split(" ")[-1].startswith("--")
+
+
+def _trimmed(value: re.Match[str]) -> tuple[int, int]:
+    """Return the span of a value without its quotes, or without the marks that end a sentence."""
+    group = value.lastindex or 3
+    start, end = value.span(group)
+    if group == 3:
+        end -= len(value[3]) - len(value[3].rstrip(_TRAILING))
+    return start, end
 
 
 def _is_value(value: str, *, password: bool, quoted: bool) -> bool:
@@ -87,55 +102,46 @@ def _is_value(value: str, *, password: bool, quoted: bool) -> bool:
     return mixed or len(value) >= 16
 
 
-def _prose(text: str, match: re.Match[str], end: int, *, quoted: bool) -> bool:
-    """Return whether a value of letters only, after a colon, goes on as a sentence."""
-    if quoted or not text[match.start(4) : end].isalpha():
-        return False
-    if "=" in text[match.start() : match.start(4)]:
-        return False
-    return re.match(r"[ \t]+[A-Za-z]", text[end : end + 8]) is not None
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Return whether a value of letters only is the first word of a sentence."""
+    following = re.match(r"[ \t]+[A-Za-z]", text[end : end + 8])
+    return text[start:end].isalpha() and following is not None
 
 
-_TOLD_VALUE = r"(?:\"([^\"\n]{1,128})\"|'([^'\n]{1,128})'|([^\s\"'<>,;]{3,128}))"
 _TOLD = re.compile(
-    rf"(?:{_LOGIN_NAMES})(?:[ \t]{{1,3}}[A-Za-z0-9.\-]{{1,24}}){{0,4}}?[ \t]{{1,3}}"
-    rf"(is|was|=>|->)[ \t]{{1,3}}(?:now[ \t]{{1,3}}|set to[ \t]{{1,3}})?{_TOLD_VALUE}",
-    re.IGNORECASE,
+    rf"(?:{_LOGIN})(?:[ \t]{{1,3}}[a-z0-9.\-]{{1,24}}){{0,4}}?[ \t]{{1,3}}"
+    r"(?:is|was|=>|->)[ \t]{1,3}(?:now[ \t]{1,3}|set to[ \t]{1,3})?"
 )
-_BARE = re.compile(
-    rf"(?:{_LOGIN_NAMES})[ \t]{{1,3}}(?:(?:mera|hai|ye|yeh|my|to|as)[ \t]{{1,3}})?(){_TOLD_VALUE}",
-    re.IGNORECASE,
+_FOLLOWED = re.compile(
+    rf"(?:{_LOGIN})[ \t]{{1,3}}(?:(?:mera|hai|ye|yeh|my|to|as|\u0939\u0948)[ \t]{{1,3}})?"
 )
 
 
-def told_passwords(text: str) -> Iterator[Candidate]:
+def told_passwords(view: View) -> Iterator[Candidate]:
     """Yield passwords told in a sentence: ``my password is hunter2``, ``password Abc@123 hai``.
 
     One of letters alone is taken only where nothing follows and it is no word of state.
     """
-    lowered = text.lower()
-    if not any(cue in lowered for cue in ("pass", "pwd", "\u092a\u093e\u0938")):
-        return
-    for match in (*_TOLD.finditer(text), *_BARE.finditer(text)):
-        group = next(at for at in (2, 3, 4) if match[at] is not None)
-        start, end = match.span(group)
-        end -= len(match[group]) - len(match[group].rstrip(_TRAILING))
-        value = text[start:end]
-        if not _is_value(value, password=True, quoted=group != 4):
-            continue
-        said = bool(match[1])
-        final = said and value.isalpha() and _final_word(text, value, end)
-        if group != 4 or final or (said and _looks_made_up(value)) or _mixed(value):
-            yield Candidate(start, end, "password")
+    for pattern, said in ((_TOLD, True), (_FOLLOWED, False)):
+        for match in pattern.finditer(view.lowered):
+            value = _VALUE.match(view.text, match.end())
+            if value is not None and _is_told(view.text, value, said=said):
+                yield Candidate(*_trimmed(value), "password")
+
+
+def _is_told(text: str, value: re.Match[str], *, said: bool) -> bool:
+    start, end = _trimmed(value)
+    word = text[start:end]
+    if not _is_value(word, password=True, quoted=value[3] is None):
+        return False
+    if value[3] is None or _mixed(word):
+        return True
+    return said and (_looks_made_up(word) or (word.isalpha() and _final_word(text, word, end)))
 
 
 def _mixed(value: str) -> bool:
-    return (
-        len(value) >= 6
-        and any(char.isdigit() for char in value)
-        and any(char.isalpha() for char in value)
-        and "-" not in value
-    )
+    digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
+    return len(value) >= 6 and digits and letters and "-" not in value
 
 
 def _looks_made_up(value: str) -> bool:
@@ -152,18 +158,20 @@ _HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{32,512}(?![A-Za-z0-9])")
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_.\-])[A-Za-z0-9+/_\-]{24,512}={0,2}(?![A-Za-z0-9+/_\-])")
 
 
-def long_secrets(text: str, *, always: bool = False) -> Iterator[Candidate]:
+def long_secrets(view: View, *, always: bool = False) -> Iterator[Candidate]:
     """Yield long random-looking strings beside a cue; a commit or a checksum is no secret.
 
     Hexadecimal from 32 digits on (``always`` takes those without a cue too), or 24 characters and
     more that mix capitals, small letters and digits.
     """
-    for match in _HEX.finditer(text):
-        if always or context.says(text, *match.span(), "secret"):
-            yield Candidate(*match.span(), "secret")
-    for match in _OPAQUE.finditer(text):
-        if _random(match[0]) and context.says(text, *match.span(), "secret"):
-            yield Candidate(*match.span(), "secret")
+    text = view.text
+    for piece in view.pieces:
+        for match in _HEX.finditer(text, *piece):
+            if always or context.says(text, *match.span(), "secret"):
+                yield Candidate(*match.span(), "secret")
+        for match in _OPAQUE.finditer(text, *piece) if view.secret else ():
+            if _random(match[0]) and context.says(text, *match.span(), "secret"):
+                yield Candidate(*match.span(), "secret")
 
 
 def _random(value: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from memory.redaction import checks, context
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["driving_licences", "gstins", "ibans", "ifscs", "pans", "passports", "voter_ids"]
 
@@ -30,6 +31,16 @@ def _compact(code: str) -> str:
     return _SEPARATORS.sub("", code).upper()
 
 
+def _before(pattern: re.Pattern[str], text: str, start: int, letters: int) -> re.Match[str] | None:
+    """Match a code whose first digits begin at ``start``, behind letters and a gap."""
+    for begin in range(start - letters, start - letters - 3, -1):
+        if begin >= 0 and text[begin].isalpha():
+            match = pattern.match(text, begin)
+            if match:
+                return match
+    return None
+
+
 def _called_a_thing(said: context.Said) -> bool:
     return said.cue == "reference" and said.gap <= 1 and not said.personal
 
@@ -37,30 +48,34 @@ def _called_a_thing(said: context.Said) -> bool:
 _GSTIN = _spaced("DDLLLLLDDDDLXZX")
 
 
-def gstins(text: str) -> Iterator[Candidate]:
+def gstins(view: View) -> Iterator[Candidate]:
     """GSTN: state code, PAN, entity, Z and a mod-36 check character; the check settles it."""
-    for match in _GSTIN.finditer(text):
-        if checks.gstin(_compact(match[0])):
+    for start, end in view.groups:
+        match = _GSTIN.match(view.text, start) if end - start <= 2 else None
+        if match and checks.gstin(_compact(match[0])):
             yield Candidate(*match.span(), "gstin")
 
 
 _PAN = re.compile(
     f"{_EDGE}[A-Za-z]{{3}}[ABCFGHJLPTabcfghjlpt][A-Za-z]({_GAP})[0-9]{{4}}({_GAP})[A-Za-z]{_STOP}"
 )
+_PAN_WORD = re.compile("pan(?![a-z])|\u092a\u0948\u0928")
 _ANY_PAN = _spaced("LLLLLDDDDL")
 _LIKE_GSTIN = re.compile(r"[ \-]?[0-9A-Za-z][ \-]?[Zz][ \-]?[0-9A-Za-z](?![A-Za-z0-9])")
 
 
-def pans(text: str) -> Iterator[Candidate]:
+def pans(view: View) -> Iterator[Candidate]:
     """Income-tax Rules, rule 114: five letters, the fourth the holder's type, four digits, one.
 
     The check letter's rule is not published, so a spaced or mixed-case one needs more: the word, or
     capitals in a text that is not all capitals. Words that say order or SKU win.
     """
-    for match in _PAN.finditer(text):
-        if _is_pan(text, match):
+    text = view.text
+    for start, end in view.groups:
+        match = _before(_PAN, text, start, 5) if end - start == 4 else None
+        if match and _is_pan(text, match):
             yield Candidate(*match.span(), "pan")
-    if "pan" in text.lower() or "\u092a\u0948\u0928" in text:
+    if _PAN_WORD.search(view.lowered):
         for match in _ANY_PAN.finditer(text):
             if checks.pan(_compact(match[0])) and context.says(text, *match.span(), "pan"):
                 yield Candidate(*match.span(), "pan")
@@ -98,19 +113,23 @@ _IFSC = re.compile(f"{_EDGE}([A-Za-z]{{4}})({_GAP})0({_GAP})[A-Za-z0-9]{{6}}{_ST
 _ANY_IFSC = _spaced("LLLLDXXXXXX")
 
 
-def ifscs(text: str) -> Iterator[Candidate]:
+def ifscs(view: View) -> Iterator[Candidate]:
     """RBI: four letters of the bank, a zero, six characters of the branch; there is no checksum.
 
     The bank's code or the word settles it; other capitals pass where at least three digits follow
     and nothing says order or container.
     """
-    for match in _IFSC.finditer(text):
+    text = view.text
+    for digit, _ in view.groups:
+        match = _before(_IFSC, text, digit, 4) if text[digit] == "0" else None
+        if match is None:
+            continue
         start, end = match.span()
         code = _compact(match[0])
         known = code[:4] in _BANKS and sum(map(str.isdigit, code)) > 3
         if known or _is_ifsc(text, match[0], start, end):
             yield Candidate(start, end, "ifsc")
-    if "ifs" in text.lower():
+    if "ifs" in view.lowered:
         for match in _ANY_IFSC.finditer(text):
             if checks.ifsc(_compact(match[0])) and context.says(text, *match.span(), "ifsc"):
                 yield Candidate(*match.span(), "ifsc")
@@ -128,9 +147,9 @@ def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
 _EPIC = _spaced("LLLDDDDDDD")
 
 
-def voter_ids(text: str) -> Iterator[Candidate]:
+def voter_ids(view: View) -> Iterator[Candidate]:
     """Election Commission of India: three letters and seven digits, next to the word."""
-    yield from _named(text, _EPIC, "voter_id", "voter")
+    yield from _named(view.text, _EPIC, "voter_id", "voter")
 
 
 _PASSPORTS = (
@@ -139,10 +158,10 @@ _PASSPORTS = (
 )
 
 
-def passports(text: str) -> Iterator[Candidate]:
+def passports(view: View) -> Iterator[Candidate]:
     """ICAO Doc 9303 numbers (Indian: a letter and seven digits), next to the word."""
     for pattern in _PASSPORTS:
-        yield from _named(text, pattern, "passport", "passport")
+        yield from _named(view.text, pattern, "passport", "passport")
 
 
 _LICENCE = re.compile(
@@ -151,9 +170,9 @@ _LICENCE = re.compile(
 )
 
 
-def driving_licences(text: str) -> Iterator[Candidate]:
+def driving_licences(view: View) -> Iterator[Candidate]:
     """Sarathi: state, office, year of issue and seven digits, next to the word."""
-    yield from _named(text, _LICENCE, "driving_licence", "licence")
+    yield from _named(view.text, _LICENCE, "driving_licence", "licence")
 
 
 def _named(text: str, pattern: re.Pattern[str], kind: str, cue: str) -> Iterator[Candidate]:
@@ -169,21 +188,26 @@ _IBAN_BODY = re.compile(r"[A-Za-z0-9](?:[ \-.\t\r\n]{0,2}[A-Za-z0-9]){14,33}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
 
 
-def ibans(text: str) -> Iterator[Candidate]:
+def ibans(view: View) -> Iterator[Candidate]:
     """ISO 13616: country, two check digits (MOD 97-10), and exactly the country's length."""
-    for start in _IBAN_START.finditer(text):
-        length = checks.iban_length(start[0][:2].upper())
-        if not length:
-            continue
-        body = _IBAN_BODY.match(text, start.start())
-        if body is None:
-            continue
-        kept = [match.start() for match in _ALNUM.finditer(body[0])]
-        if len(kept) < length:
-            continue
-        end = start.start() + kept[length - 1] + 1
-        following = text[end : end + 1]
-        if following.isascii() and following.isalnum():
-            continue
-        if checks.iban(_compact(text[start.start() : end])):
-            yield Candidate(start.start(), end, "iban")
+    for digit, end in view.groups:
+        start = _before(_IBAN_START, view.text, digit, 2) if end - digit > 1 else None
+        candidate = _iban_at(view.text, start) if start else None
+        if candidate:
+            yield candidate
+
+
+def _iban_at(text: str, head: re.Match[str]) -> Candidate | None:
+    start = head.start()
+    length = checks.iban_length(head[0][:2].upper())
+    body = _IBAN_BODY.match(text, start) if length else None
+    if body is None:
+        return None
+    kept = [match.end() for match in _ALNUM.finditer(body[0])]
+    if len(kept) < length:
+        return None
+    end = start + kept[length - 1]
+    following = text[end : end + 1]
+    if (following.isascii() and following.isalnum()) or not checks.iban(_compact(text[start:end])):
+        return None
+    return Candidate(start, end, "iban")

@@ -13,6 +13,7 @@ from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Iterator
 
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["api_keys", "authorization_headers", "jwts", "private_keys"]
 
@@ -48,16 +49,15 @@ _PREFIXED = (
 )
 # The tail ends on a character of its own, so the full stop of a sentence stays outside.
 _KEY = re.compile(rf"(?<![A-Za-z0-9_\-])(?:{'|'.join(_PREFIXED)})(?<!\.)(?![A-Za-z0-9])")
-_LONG = re.compile(r"(?<!\S)\S{20,}+")
 _HOOK = re.compile(r"https://hooks\.slack\.com/services/([A-Za-z0-9/]{20,80})")
 
 
-def api_keys(text: str) -> Iterator[Candidate]:
+def api_keys(view: View) -> Iterator[Candidate]:
     """Yield API keys and access tokens with a known prefix."""
-    for piece in _LONG.finditer(text):
-        for match in _KEY.finditer(text, *piece.span()):
+    for piece in view.pieces:
+        for match in _KEY.finditer(view.text, *piece):
             yield Candidate(*match.span(), "api_key")
-        for match in _HOOK.finditer(text, *piece.span()):
+        for match in _HOOK.finditer(view.text, *piece):
             yield Candidate(*match.span(1), "api_key")
 
 
@@ -66,11 +66,9 @@ _JWT = re.compile(
 )
 
 
-def jwts(text: str) -> Iterator[Candidate]:
+def jwts(view: View) -> Iterator[Candidate]:
     """RFC 7519: three base64url parts, the first two JSON objects. An unsigned one counts too."""
-    if "eyJ" not in text:
-        return
-    for match in _JWT.finditer(text):
+    for match in _JWT.finditer(view.text):
         if _is_json_object(match[1]) and _is_json_object(match[2]):
             yield Candidate(*match.span(), "jwt")
 
@@ -87,10 +85,9 @@ _END = re.compile(r"-{4,5} ?END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?
 _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]*+")
 
 
-def private_keys(text: str) -> Iterator[Candidate]:
+def private_keys(view: View) -> Iterator[Candidate]:
     """RFC 7468, OpenPGP: a private key in its armour; one cut off goes to the end of its body."""
-    if "PRIVATE KEY" not in text:
-        return
+    text = view.text
     position = 0
     while begin := _BEGIN.search(text, position):
         end = _END.search(text, begin.end())
@@ -102,32 +99,28 @@ def private_keys(text: str) -> Iterator[Candidate]:
         position = end.end()
 
 
-_HEADER = re.compile(
-    r"\bauthorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?"
-    r"(?:(bearer|basic|token|apikey|digest)\s{1,3})?([A-Za-z0-9._~+/=:\-]{6,4096})",
-    re.IGNORECASE,
-)
-_BEARER = re.compile(r"\bbearer[ :]{1,3}([A-Za-z0-9._~+/=\-]{16,4096})", re.IGNORECASE)
-_BASIC = re.compile(r"\bbasic[ ]{1,3}([A-Za-z0-9+/]{8,512}={0,2})(?![A-Za-z0-9+/=])", re.IGNORECASE)
+_SCHEME = re.compile(r"(bearer|basic|token|apikey|digest)\s{1,3}", re.IGNORECASE)
+_HEADER = re.compile(r"authorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?")
+_VALUE = re.compile(r"[A-Za-z0-9._~+/=:\-]{6,4096}")
+_BEARER = re.compile(r"(?<![a-z])bearer[ :]{1,3}([a-z0-9._~+/=\-]{16,4096})")
+_BASIC = re.compile(r"(?<![a-z])basic[ ]{1,3}([a-z0-9+/]{8,512}={0,2})(?![a-z0-9+/=])")
 
 
-def authorization_headers(text: str) -> Iterator[Candidate]:
+def authorization_headers(view: View) -> Iterator[Candidate]:
     """RFC 6750 and RFC 7617: the credentials of bearer and basic authentication, not the scheme."""
-    lowered = text.lower()
-    if "authorization" in lowered:
-        for match in _HEADER.finditer(text):
-            if match[1] is None and match[2].isalpha():
-                continue
-            kind = "basic_auth" if (match[1] or "").lower() == "basic" else "bearer_token"
-            yield Candidate(*match.span(2), kind)
-    if "bearer" in lowered:
-        for match in _BEARER.finditer(text):
-            if any(char.isdigit() for char in match[1]):
-                yield Candidate(*match.span(1), "bearer_token")
-    if "basic" in lowered:
-        for match in _BASIC.finditer(text):
-            if _is_user_and_password(match[1]):
-                yield Candidate(*match.span(1), "basic_auth")
+    text, lowered = view.text, view.lowered
+    for match in _HEADER.finditer(lowered):
+        scheme = _SCHEME.match(text, match.end())
+        value = _VALUE.match(text, scheme.end() if scheme else match.end())
+        if value and (scheme or not value[0].isalpha()):
+            basic = scheme is not None and scheme[1].lower() == "basic"
+            yield Candidate(*value.span(), "basic_auth" if basic else "bearer_token")
+    for match in _BEARER.finditer(lowered):
+        if any(char.isdigit() for char in match[1]):
+            yield Candidate(*match.span(1), "bearer_token")
+    for match in _BASIC.finditer(lowered):
+        if _is_user_and_password(text[match.start(1) : match.end(1)]):
+            yield Candidate(*match.span(1), "basic_auth")
 
 
 def _is_user_and_password(encoded: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from memory.errors import InvalidInputError
 from memory.redaction import linear
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["compile_all", "matches"]
 
@@ -41,8 +42,8 @@ def _compiled(field: str, pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def matches(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Candidate]:
+def matches(kind: str, pattern: re.Pattern[str], view: View) -> Iterator[Candidate]:
     """Yield what the pattern finds in the copy."""
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(view.text):
         if match.end() > match.start():
             yield Candidate(*match.span(), kind)

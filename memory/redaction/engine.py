@@ -16,7 +16,6 @@ nothing to add.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
@@ -33,17 +32,38 @@ from memory.redaction import (
 )
 from memory.redaction.candidate import Candidate
 from memory.redaction.normalise import normalise
+from memory.redaction.view import View
 from memory.types import Finding
 
 __all__ = ["NoRedactor", "PatternRedactor"]
 
 _Result = tuple[str, tuple[Finding, ...]]
-_Detector = Callable[[str], Iterator[Candidate]]
+_Detector = Callable[[View], Iterator[Candidate]]
 
-_DIGIT = re.compile("[0-9]")
 _ROUNDS = 8
 _PAUSE = 16  # candidates between two pauses
+_SHORT = 512  # characters of a text that one detector reads in no time
 _COVERING = frozenset({"password", "secret"})
+
+# The gate of the view behind which each stands, in the order in which overlaps are settled.
+_FIRST: tuple[tuple[str, _Detector], ...] = (
+    ("private_key", credentials.private_keys),
+    ("jwt", credentials.jwts),
+    ("url", addresses.url_passwords),
+    ("pieces", credentials.api_keys),
+    ("header", credentials.authorization_headers),
+    ("secret", assignments.assigned_secrets),
+    ("login", assignments.told_passwords),
+    ("at", addresses.emails_and_handles),
+    ("spelled_at", addresses.spelled_emails),
+    ("groups", codes.gstins),
+    ("groups", codes.ibans),
+    ("groups", codes.pans),
+    ("groups", codes.ifscs),
+    ("voter", codes.voter_ids),
+    ("passport", codes.passports),
+    ("licence", codes.driving_licences),
+)
 
 
 class PatternRedactor:
@@ -68,30 +88,14 @@ class PatternRedactor:
     ) -> None:
         self._custom = custom.compile_all(extra_patterns)
         self._masks = masks.recognise(kind for kind, _ in self._custom)
-        self._always: tuple[_Detector, ...] = (
-            credentials.private_keys,
-            credentials.jwts,
-            addresses.url_passwords,
-            credentials.api_keys,
-            credentials.authorization_headers,
-            assignments.assigned_secrets,
-            assignments.told_passwords,
-            addresses.emails_and_handles,
-            addresses.spelled_emails,
-        )
-        self._numeric: tuple[_Detector, ...] = (
-            codes.gstins,
-            codes.ibans,
-            codes.pans,
-            codes.ifscs,
-            codes.voter_ids,
-            codes.passports,
-            codes.driving_licences,
-            partial(numbers.numbers, bare_accounts=bare_account_numbers),
-        )
-        self._last: tuple[_Detector, ...] = (
-            partial(assignments.long_secrets, always=long_hexadecimal),
-            *((network.ip_addresses,) if ip_addresses else ()),
+        numeric = partial(numbers.numbers, bare_accounts=bare_account_numbers)
+        secrets = partial(assignments.long_secrets, always=long_hexadecimal)
+        self._detectors: tuple[tuple[str, _Detector], ...] = (
+            *(("text", partial(custom.matches, *entry)) for entry in self._custom),
+            *_FIRST,
+            ("groups", numeric),
+            ("pieces", secrets),
+            *((("text", network.ip_addresses),) if ip_addresses else ()),
         )
 
     def redact(self, text: str) -> _Result:
@@ -139,28 +143,22 @@ class PatternRedactor:
 
     def _round(self, text: str, floor: int) -> Generator[None, None, list[Candidate]]:
         """Run every detector once and settle the overlaps; nothing before ``floor`` counts."""
+        view = View(text)
         chosen = _Chosen()
         since = 0
-        for detector in self._detectors(text):
-            for candidate in detector(text):
+        for gate, detector in self._detectors:
+            if not getattr(view, gate):
+                continue
+            for candidate in detector(view):
                 since += 1
                 if since % _PAUSE == 0:
                     yield
-                if (
-                    candidate.start >= floor
-                    and masks.HIDDEN not in text[candidate.start : candidate.end]
-                ):
+                start, end, _ = candidate
+                if start >= floor and masks.HIDDEN not in text[start:end]:
                     chosen.offer(candidate)
-            yield
+            if len(text) > _SHORT:
+                yield
         return chosen.candidates
-
-    def _detectors(self, text: str) -> Iterator[_Detector]:
-        for kind, pattern in self._custom:
-            yield partial(custom.matches, kind, pattern)
-        yield from self._always
-        if _DIGIT.search(text):
-            yield from self._numeric
-        yield from self._last
 
 
 class _Chosen:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from memory.redaction.candidate import Candidate
+from memory.redaction.view import View
 
 __all__ = ["ip_addresses"]
 
@@ -14,12 +15,12 @@ _FOUR = re.compile(r"(?<![A-Za-z0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![A-Za-z0-9
 _SIX = re.compile(r"(?<![A-Za-z0-9:.])[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,43}(?![A-Za-z0-9:])")
 
 
-def ip_addresses(text: str) -> Iterator[Candidate]:
+def ip_addresses(view: View) -> Iterator[Candidate]:
     """RFC 791 dotted quads and RFC 4291 text forms, parsed."""
-    for match in _SIX.finditer(text):
+    for match in _SIX.finditer(view.text):
         if match[0].count(":") > 1 and _parses(IPv6Address, match[0].rstrip(".")):
             yield Candidate(match.start(), match.start() + len(match[0].rstrip(".")), "ip_address")
-    for match in _FOUR.finditer(text):
+    for match in _FOUR.finditer(view.text):
         if _parses(IPv4Address, match[0]):
             yield Candidate(*match.span(), "ip_address")
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from memory.redaction import context
 from memory.redaction.candidate import Candidate
 from memory.redaction.rules import LEADS, Number, classify
+from memory.redaction.view import View
 
 __all__ = ["numbers"]
 
@@ -30,10 +31,10 @@ _SHORT = re.compile(r"(?<![0-9])[0-9]{1,6}[./]$|[0-9]\.$")
 _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,12}$")
 
 
-def numbers(text: str, *, bare_accounts: bool = False) -> Iterator[Candidate]:
+def numbers(view: View, *, bare_accounts: bool = False) -> Iterator[Candidate]:
     """Yield the digit identifiers of the copy, from left to right."""
-    for match in _CHAIN.finditer(text):
-        yield from _Chain(text, *match.span(), bare_accounts).candidates()
+    for match in _CHAIN.finditer(view.text):
+        yield from _Chain(view.text, *match.span(), bare_accounts).candidates()
 
 
 class _Chain:

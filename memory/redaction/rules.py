@@ -176,9 +176,7 @@ def international(number: Number) -> bool:
     """ITU-T E.164: a plus sign, a country code in use, at most fifteen digits."""
     if not number.plus or len(number.digits) > 15 or not country_code(number.digits):
         return False
-    return (
-        len(number.digits) >= (10 if number.bare else 9) and min(number.lengths[1:], default=2) > 1
-    )
+    return len(number.digits) >= (10 if number.bare else 9) and number.lengths[1:].count(1) <= 1
 
 
 def social_security(number: Number) -> bool:
