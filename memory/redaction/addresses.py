@@ -76,24 +76,21 @@ def _around(text: str, at: int) -> Candidate | None:
         return None
     start = at - len(local[0].rstrip()) + (len(local[0].strip()) - len(name))
     domain = _DOMAIN.match(text, at + 1)
-    if domain is not None and _is_email(text, name, domain, start, spaced=spaced):
-        return Candidate(start, domain.end(), "email")
+    if domain is not None and name != "git" and not _PIXELS.match(domain[0]):
+        sure = not spaced or _is_mail(text, domain, start)
+        return Candidate(start, domain.end(), "email" if sure else "")
     handle = _HANDLE.match(text, at + 1)
     if handle is None or handle[1].lower() not in _HANDLES or len(name) < 2:
         return None
-    if spaced and not (name.isdigit() or context.says(text, start, handle.end(), "upi")):
-        return None
-    return Candidate(start, handle.end(), "upi")
+    sure = not spaced or name.isdigit() or context.says(text, start, handle.end(), "upi")
+    return Candidate(start, handle.end(), "upi" if sure else "")
 
 
-def _is_email(text: str, name: str, domain: re.Match[str], start: int, *, spaced: bool) -> bool:
-    if name == "git" or _PIXELS.match(domain[0]):
-        return False
-    if not spaced:
+def _is_mail(text: str, domain: re.Match[str], start: int) -> bool:
+    """Return whether ``a @ b.c`` is an address for its domain or for the words around it."""
+    if _PROVIDERS.match(domain[0]):
         return True
-    return _PROVIDERS.match(domain[0]) is not None or context.says(
-        text, start, domain.end(), "email"
-    )
+    return context.says(text, start, domain.end(), "email")
 
 
 def _international(text: str, at: int, reversed_local: str) -> Candidate | None:
@@ -126,8 +123,8 @@ def spelled_emails(view: View) -> Iterator[Candidate]:
         yield Candidate(*match.span(), "email")
     for match in _SPELLED.finditer(text):
         plain = match[1].isalpha() and not _PROVIDERS.match(match[2])
-        if not plain or context.says(text, *match.span(), "email"):
-            yield Candidate(*match.span(), "email")
+        sure = not plain or context.says(text, *match.span(), "email")
+        yield Candidate(*match.span(), "email" if sure else "")
 
 
 _AUTHORITY = re.compile(r"[^\s/@:?#\"'<>]{0,128}:([^\s/\"'<>]{1,256})@(?=[A-Za-z0-9\[])")

@@ -64,10 +64,10 @@ def assigned_secrets(view: View) -> Iterator[Candidate]:
             continue
         start, end = _trimmed(value)
         quoted, password = value[3] is None, match[1] is not None
-        if _is_value(text[start:end], password=password, quoted=quoted) and not (
-            not quoted and ":" in match[0] and _goes_on(text, start, end)
-        ):
-            yield Candidate(start, end, "password" if password else "secret")
+        if _is_value(text[start:end], password=password, quoted=quoted):
+            prose = not quoted and ":" in match[0] and _goes_on(text, start, end)
+            kind = "password" if password else "secret"
+            yield Candidate(start, end, "" if prose else kind)
 
 
 def _assigns(view: View, match: re.Match[str]) -> bool:
@@ -125,8 +125,9 @@ def told_passwords(view: View) -> Iterator[Candidate]:
     for pattern, said in ((_TOLD, True), (_FOLLOWED, False)):
         for match in pattern.finditer(view.lowered):
             value = _VALUE.match(view.text, match.end())
-            if value is not None and _is_told(view.text, value, said=said):
-                yield Candidate(*_trimmed(value), "password")
+            if value is not None:
+                told = _is_told(view.text, value, said=said)
+                yield Candidate(*_trimmed(value), "password" if told else "")
 
 
 def _is_told(text: str, value: re.Match[str], *, said: bool) -> bool:
@@ -165,13 +166,15 @@ def long_secrets(view: View, *, always: bool = False) -> Iterator[Candidate]:
     more that mix capitals, small letters and digits.
     """
     text = view.text
+    guarded = view.secret
     for piece in view.pieces:
         for match in _HEX.finditer(text, *piece):
-            if always or context.says(text, *match.span(), "secret"):
-                yield Candidate(*match.span(), "secret")
-        for match in _OPAQUE.finditer(text, *piece) if view.secret else ():
-            if _random(match[0]) and context.says(text, *match.span(), "secret"):
-                yield Candidate(*match.span(), "secret")
+            sure = always or (guarded and context.says(text, *match.span(), "secret"))
+            yield Candidate(*match.span(), "secret" if sure else "")
+        for match in _OPAQUE.finditer(text, *piece) if guarded else ():
+            if _random(match[0]):
+                sure = context.says(text, *match.span(), "secret")
+                yield Candidate(*match.span(), "secret" if sure else "")
 
 
 def _random(value: str) -> bool:

@@ -8,7 +8,11 @@ __all__ = ["Candidate"]
 
 
 class Candidate(NamedTuple):
-    """A span of the copy that a detector takes for an identifier of a kind."""
+    """A span of the copy that a detector takes for an identifier of a kind.
+
+    Without a kind it only looks like one: what stands around it, which masking may change, speaks
+    against it.
+    """
 
     start: int
     end: int

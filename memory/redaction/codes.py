@@ -73,18 +73,17 @@ def pans(view: View) -> Iterator[Candidate]:
     text = view.text
     for start, end in view.groups:
         match = _before(_PAN, text, start, 5) if end - start == 4 else None
-        if match and _is_pan(text, match):
-            yield Candidate(*match.span(), "pan")
+        if match and checks.pan(_compact(match[0])):
+            yield Candidate(*match.span(), "pan" if _is_pan(text, match) else "")
     if _PAN_WORD.search(view.lowered):
         for match in _ANY_PAN.finditer(text):
-            if checks.pan(_compact(match[0])) and context.says(text, *match.span(), "pan"):
-                yield Candidate(*match.span(), "pan")
+            if checks.pan(_compact(match[0])):
+                sure = context.says(text, *match.span(), "pan")
+                yield Candidate(*match.span(), "pan" if sure else "")
 
 
 def _is_pan(text: str, match: re.Match[str]) -> bool:
     code, (start, end) = match[0], match.span()
-    if not checks.pan(_compact(code)):
-        return False
     said = context.about(text, start, end)
     if said.cue == "pan":
         return True
@@ -127,12 +126,13 @@ def ifscs(view: View) -> Iterator[Candidate]:
         start, end = match.span()
         code = _compact(match[0])
         known = code[:4] in _BANKS and sum(map(str.isdigit, code)) > 3
-        if known or _is_ifsc(text, match[0], start, end):
-            yield Candidate(start, end, "ifsc")
+        sure = known or _is_ifsc(text, match[0], start, end)
+        yield Candidate(start, end, "ifsc" if sure else "")
     if "ifs" in view.lowered:
         for match in _ANY_IFSC.finditer(text):
-            if checks.ifsc(_compact(match[0])) and context.says(text, *match.span(), "ifsc"):
-                yield Candidate(*match.span(), "ifsc")
+            if checks.ifsc(_compact(match[0])):
+                sure = context.says(text, *match.span(), "ifsc")
+                yield Candidate(*match.span(), "ifsc" if sure else "")
 
 
 def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
@@ -176,11 +176,11 @@ def driving_licences(view: View) -> Iterator[Candidate]:
 
 
 def _named(text: str, pattern: re.Pattern[str], kind: str, cue: str) -> Iterator[Candidate]:
-    """Yield the matches that the words call by name."""
+    """Yield the matches of a kind that the words have to call by name."""
     for match in pattern.finditer(text):
         said = context.about(text, *match.span())
-        if said.cue == cue and said.gap <= 4:
-            yield Candidate(*match.span(), kind)
+        sure = said.cue == cue and said.gap <= 4
+        yield Candidate(*match.span(), kind if sure else "")
 
 
 _IBAN_START = re.compile(f"{_EDGE}[A-Za-z]{{2}}[ ]?[0-9]{{2}}(?=[ \\-.\\n]{{0,2}}[A-Za-z0-9])")

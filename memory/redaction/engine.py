@@ -39,6 +39,7 @@ __all__ = ["NoRedactor", "PatternRedactor"]
 
 _Result = tuple[str, tuple[Finding, ...]]
 _Detector = Callable[[View], Iterator[Candidate]]
+_Detectors = tuple[tuple[str, _Detector], ...]
 
 _ROUNDS = 8
 _PAUSE = 16  # candidates between two pauses
@@ -46,20 +47,20 @@ _SHORT = 512  # characters of a text that one detector reads in no time
 _COVERING = frozenset({"password", "secret"})
 
 # The gate of the view behind which each stands, in the order in which overlaps are settled.
-_FIRST: tuple[tuple[str, _Detector], ...] = (
+_FIRST: _Detectors = (
     ("private_key", credentials.private_keys),
     ("jwt", credentials.jwts),
     ("url", addresses.url_passwords),
-    ("pieces", credentials.api_keys),
+    ("long", credentials.api_keys),
     ("header", credentials.authorization_headers),
     ("secret", assignments.assigned_secrets),
     ("login", assignments.told_passwords),
     ("at", addresses.emails_and_handles),
     ("spelled_at", addresses.spelled_emails),
-    ("groups", codes.gstins),
-    ("groups", codes.ibans),
-    ("groups", codes.pans),
-    ("groups", codes.ifscs),
+    ("digits", codes.gstins),
+    ("digits", codes.ibans),
+    ("digits", codes.pans),
+    ("digits", codes.ifscs),
     ("voter", codes.voter_ids),
     ("passport", codes.passports),
     ("licence", codes.driving_licences),
@@ -90,12 +91,12 @@ class PatternRedactor:
         self._masks = masks.recognise(kind for kind, _ in self._custom)
         numeric = partial(numbers.numbers, bare_accounts=bare_account_numbers)
         secrets = partial(assignments.long_secrets, always=long_hexadecimal)
-        self._detectors: tuple[tuple[str, _Detector], ...] = (
-            *(("text", partial(custom.matches, *entry)) for entry in self._custom),
+        self._detectors: _Detectors = (
+            *(("always", partial(custom.matches, *entry)) for entry in self._custom),
             *_FIRST,
-            ("groups", numeric),
-            ("pieces", secrets),
-            *((("text", network.ip_addresses),) if ip_addresses else ()),
+            ("digits", numeric),
+            ("long", secrets),
+            *((("always", network.ip_addresses),) if ip_addresses else ()),
         )
 
     def redact(self, text: str) -> _Result:
@@ -124,11 +125,14 @@ class PatternRedactor:
             body = masks.hide(body, (match.span() for match in self._masks.finditer(body)))
         chosen: list[Candidate] = []
         hidden = body
+        detectors = self._detectors
         for _ in range(_ROUNDS):
-            found = yield from self._round(hidden, len(heading))
+            found, detectors = yield from self._round(hidden, len(heading), detectors)
             if not found:
                 break
             chosen += found
+            if not detectors:
+                break
             hidden = masks.hide(hidden, ((one.start, one.end) for one in found))
         findings: list[Finding] = []
         pieces: list[str] = []
@@ -141,24 +145,42 @@ class PatternRedactor:
             last = stop
         return "".join((*pieces, text[last:])), tuple(findings)
 
-    def _round(self, text: str, floor: int) -> Generator[None, None, list[Candidate]]:
-        """Run every detector once and settle the overlaps; nothing before ``floor`` counts."""
+    def _round(
+        self, text: str, floor: int, detectors: _Detectors
+    ) -> Generator[None, None, tuple[list[Candidate], _Detectors]]:
+        """Run the detectors and settle the overlaps; nothing before ``floor`` counts.
+
+        Return what was found, and which detectors may find more once it is hidden: those that let
+        something go because of what stands around it. All of them, where a finding touches a letter
+        or a digit, which could then begin a word.
+        """
         view = View(text)
         chosen = _Chosen()
+        again = []
         since = 0
-        for gate, detector in self._detectors:
+        for gate, detector in detectors:
             if not getattr(view, gate):
                 continue
+            unsure = False
             for candidate in detector(view):
                 since += 1
                 if since % _PAUSE == 0:
                     yield
-                start, end, _ = candidate
-                if start >= floor and masks.HIDDEN not in text[start:end]:
-                    chosen.offer(candidate)
+                start, end, kind = candidate
+                if not kind:
+                    unsure = True
+                elif start >= floor and masks.HIDDEN not in text[start:end]:
+                    unsure = not chosen.offer(candidate) or unsure
+            if unsure:
+                again.append((gate, detector))
             if len(text) > _SHORT:
                 yield
-        return chosen.candidates
+        touching = any(_touches(text, start, end) for start, end, _ in chosen.candidates)
+        return chosen.candidates, self._detectors if touching else tuple(again)
+
+
+def _touches(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
 
 
 class _Chosen:
@@ -167,15 +189,19 @@ class _Chosen:
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
 
-    def offer(self, candidate: Candidate) -> None:
-        """Take the candidate unless an earlier one stands in its way."""
+    def offer(self, candidate: Candidate) -> bool:
+        """Take it unless an earlier one stands in its way; return whether nothing of it is left."""
         kept = self.candidates
+        if not kept or candidate.start >= kept[-1].end:
+            kept.append(candidate)
+            return True
         first = bisect_left(kept, candidate.start, key=lambda one: one.end - 1)
         last = bisect_left(kept, candidate.end, lo=first, key=lambda one: one.start)
         rivals = kept[first:last]
         if rivals and not (candidate.kind in _COVERING and _covers(candidate, rivals)):
-            return
+            return rivals[0].start <= candidate.start and candidate.end <= rivals[-1].end
         kept[first:last] = [candidate]
+        return True
 
 
 def _covers(candidate: Candidate, rivals: Sequence[Candidate]) -> bool:

@@ -22,7 +22,7 @@ __all__ = ["numbers"]
 _CHAIN = re.compile(r"[0-9](?:[ \-.()\t\r\n]{0,3}+[0-9]){7,}+")
 _GROUP = re.compile(r"[0-9]+")
 _PLUS = re.compile(r"\+[ (]?$")
-_LONGEST = 19
+_SHORTEST, _LONGEST = 8, 19
 _TIGHT = frozenset("-._/")
 # Hinglish postpositions that get written without the space: 9876543210pe.
 _TAIL = re.compile(r"(?:pe|par|ko|se|ka|ki|hai|wala|ji)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -43,97 +43,89 @@ class _Chain:
     def __init__(self, text: str, start: int, end: int, bare_accounts: bool) -> None:
         self._text = text
         self._bare_accounts = bare_accounts
-        self._spans = [match.span() for match in _GROUP.finditer(text, start, end)]
-        self._lengths = [last - first for first, last in self._spans]
+        self._spans = spans = [match.span() for match in _GROUP.finditer(text, start, end)]
+        self._lengths = [last - first for first, last in spans]
+        self._joints = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
+        self._floor = 0  # groups before it are masked
+        plus = _PLUS.search(text, max(0, start - 2), start)
+        self._plus = plus.start() if plus else -1
 
     def candidates(self) -> Iterator[Candidate]:
-        first, count = 0, len(self._spans)
-        floor = 0  # groups before it are masked
-        while first < count:
-            taken = self._longest(first, floor)
-            if taken is None:
-                first += 1
+        first = left = 0
+        while first < len(self._spans):
+            last, kind = self._longest(first)
+            if kind:
+                yield self._candidate(first, last, kind)
+                first = self._floor = last + 1
+                left = 0
                 continue
-            last, candidate = taken
-            yield candidate
-            first = floor = last + 1
+            left += self._lengths[first]
+            if left >= _SHORTEST:
+                yield Candidate(*self._spans[first], "")
+            first += 1
 
-    def _longest(self, first: int, floor: int) -> tuple[int, Candidate] | None:
-        """Return the longest run from this group on that a rule takes, and its last group."""
+    def _longest(self, first: int) -> tuple[int, str]:
+        """Return the last group of the longest run from here that a rule takes, and its kind."""
         ends = []
         total = 0
         for last in range(first, len(self._spans)):
             total += self._lengths[last]
             if total > _LONGEST:
                 break
-            if total >= 8:
-                ends.append(last)
-        for last in reversed(ends):
-            if not self._whole(first, last, floor):
-                continue
-            kind = self._kind(first, last)
-            if kind:
-                return last, self._candidate(first, last, kind)
-        return None
+            if total >= _SHORTEST:
+                ends.append((last, total))
+        for last, total in reversed(ends):
+            if self._whole(first, last):
+                kind = self._kind(first, last, total)
+                if kind:
+                    return last, kind
+        return first, ""
 
-    def _joint(self, left: int) -> str:
-        """Return what stands between a group and the next."""
-        return self._text[self._spans[left][1] : self._spans[left + 1][0]]
-
-    def _whole(self, first: int, last: int, floor: int) -> bool:
+    def _whole(self, first: int, last: int) -> bool:
         """Return whether the run is written as one number and is not a piece of a longer one."""
-        joints = "".join(self._joint(at) for at in range(first, last))
-        if joints.count("\n") > 1:
+        if last > first and "".join(self._joints[first:last]).count("\n") > 1:
             return False
-        if first > floor and self._continues(first - 1, first, first, last):
+        if first > self._floor and self._continues(first - 1, first, last):
             return False
-        return not (last + 1 < len(self._spans) and self._continues(last, last + 1, first, last))
+        return not (last < len(self._joints) and self._continues(last, first, last))
 
-    def _continues(self, left: int, right: int, first: int, last: int) -> bool:
-        """Return whether the number goes on across the border between two groups."""
-        joint = self._joint(left)
+    def _continues(self, left: int, first: int, last: int) -> bool:
+        """Return whether the run from ``first`` goes on across the joint behind group ``left``."""
+        joint = self._joints[left]
         if joint in _TIGHT:
             return True
-        if first == last or self._lengths[left] != self._lengths[right]:
+        if first == last or self._lengths[left] != self._lengths[left + 1]:
             return False
-        inner = self._joint(first)
-        return joint == inner and not self._tiles(first, last)
+        return joint == self._joints[first] and not self._tiles(first, last)
 
     def _tiles(self, first: int, last: int) -> bool:
         """Return whether equal groups go on for a whole number of such runs: a list of numbers."""
-        size, length, count = last - first + 1, self._lengths[first], len(self._lengths)
+        size, lengths = last - first + 1, self._lengths
         begin, end = first, last
-        while begin and self._lengths[begin - 1] == length:
+        lowest, highest = max(self._floor, first - 4 * size), min(len(lengths), last + 4 * size)
+        while begin > lowest and lengths[begin - 1] == lengths[first]:
             begin -= 1
-            if first - begin > 4 * size:
-                return False
-        while end + 1 < count and self._lengths[end + 1] == length:
+        while end + 1 < highest and lengths[end + 1] == lengths[first]:
             end += 1
-            if end - last > 4 * size:
-                return False
         return (end - begin + 1) % size == 0 and (first - begin) % size == 0
 
-    def _kind(self, first: int, last: int) -> str:
-        text = self._text
+    def _kind(self, first: int, last: int, total: int) -> str:
+        plus = first == 0 and self._plus >= 0
+        if total == _SHORTEST and not plus:
+            return ""
         start, end = self._spans[first][0], self._spans[last][1]
         prefix = self._prefix(start)
         if prefix is None or not self._ends(end):
             return ""
-        digits = "".join(text[begin:stop] for begin, stop in self._spans[first : last + 1])
-        lengths = tuple(self._lengths[first : last + 1])
-        plus = first == 0 and _PLUS.search(text, max(0, start - 2), start) is not None
-        if not plus and len(digits) < 9:
-            return ""
         number = Number(
-            digits=digits,
-            lengths=lengths,
-            joints="".join(self._joint(at) for at in range(first, last)),
+            self._text,
+            self._spans[first : last + 1],
+            joints="".join(self._joints[first:last]),
             plus=plus,
-            said=context.about(text, start, end, frozenset(lengths)),
             prefix=prefix,
         )
         kind = classify(number)
-        if not kind and self._bare_accounts and number.bare and 9 <= len(digits) <= 18:
+        if not kind and self._bare_accounts and number.bare and 9 <= total <= 18:
             return "bank_account"
         return kind
 
@@ -162,8 +154,8 @@ class _Chain:
         """Return the span, with a leading plus and an opening bracket that closes inside."""
         text = self._text
         start, end = self._spans[first][0], self._spans[last][1]
-        if first == 0 and (plus := _PLUS.search(text, max(0, start - 2), start)):
-            start = plus.start()
+        if first == 0 and self._plus >= 0:
+            start = self._plus
         if text[start - 1 : start] == "(" and ")" in text[start:end]:
             start -= 1
         return Candidate(start, end, kind)

@@ -6,11 +6,10 @@ the next one is asked; a number that no rule takes stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from memory.redaction import checks
-from memory.redaction.context import Said
+from memory.redaction.context import Said, about
 from memory.redaction.plans import NORTH_AMERICAN, country_code, issued_card
 
 __all__ = ["LEADS", "Number", "classify"]
@@ -19,20 +18,33 @@ __all__ = ["LEADS", "Number", "classify"]
 LEADS = frozenset({"phone", "aadhaar", "account", "card", "upi"})
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Number:
-    """A candidate. ``lengths`` are those of its groups; ``said`` is what the words say.
+    """A candidate: its digits, and how they stand in the text.
 
-    ``prefix`` is what is glued to it (``INV-``), as a cue; ``plus`` whether a plus sign leads;
-    ``joints`` the separators, joined.
+    ``lengths`` are those of its groups, ``joints`` the separators between them, ``plus`` whether a
+    plus sign leads, ``prefix`` what a word glued to it (``INV-``) makes of it.
     """
 
-    digits: str
-    lengths: tuple[int, ...]
-    joints: str
-    plus: bool
-    said: Said
-    prefix: str = ""
+    __slots__ = ("_said", "_text", "digits", "end", "joints", "lengths", "plus", "prefix", "start")
+
+    def __init__(
+        self, text: str, spans: Sequence[tuple[int, int]], *, joints: str, plus: bool, prefix: str
+    ) -> None:
+        self._text = text
+        self._said: Said | None = None
+        self.start, self.end = spans[0][0], spans[-1][1]
+        self.digits = "".join([text[first:last] for first, last in spans])
+        self.lengths = tuple([last - first for first, last in spans])
+        self.joints = joints
+        self.plus = plus
+        self.prefix = prefix
+
+    @property
+    def said(self) -> Said:
+        """What the words around it say."""
+        if self._said is None:
+            self._said = about(self._text, self.start, self.end, frozenset(self.lengths))
+        return self._said
 
     @property
     def cue(self) -> str:
