@@ -16,6 +16,9 @@ from memory.redaction.view import View
 __all__ = ["driving_licences", "gstins", "ibans", "ifscs", "pans", "passports", "voter_ids"]
 
 _GAP = r"[ \-./\t\r\n]{0,2}"
+_GAPS = frozenset(" -./\t\r\n")
+_REACH = 64
+_LONGEST = 48  # characters of a code with its gaps
 _EDGE = "(?<![A-Za-z0-9])"
 _STOP = "(?![A-Za-z0-9])"
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
@@ -31,14 +34,32 @@ def _compact(code: str) -> str:
     return _SEPARATORS.sub("", code).upper()
 
 
-def _before(pattern: re.Pattern[str], text: str, start: int, letters: int) -> re.Match[str] | None:
-    """Match a code whose first digits begin at ``start``, behind letters and a gap."""
-    for begin in range(start - letters, start - letters - 3, -1):
-        if begin >= 0 and text[begin].isalpha():
-            match = pattern.match(text, begin)
-            if match:
-                return match
-    return None
+def _before(pattern: re.Pattern[str], text: str, digit: int, letters: int) -> re.Match[str] | None:
+    """Match a code whose first digit stands at ``digit``, behind letters and a gap."""
+    begin = digit
+    while begin > 0 and digit - begin < 2 and text[begin - 1] in _GAPS:
+        begin -= 1
+    begin -= letters
+    if begin < 0 or not text[begin : begin + letters].isalpha():
+        return None
+    return pattern.match(text, begin)
+
+
+def _near(view: View, cue: re.Pattern[str], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Yield the matches within reach of a cue, which is far cheaper than all of them."""
+    text = view.text
+    done = 0
+    for word in cue.finditer(view.lowered):
+        position = max(done, word.start() - _REACH)
+        limit = word.end() + _REACH
+        while match := pattern.search(text, position, limit + _LONGEST):
+            if match.start() > limit:
+                break
+            following = text[match.end() : match.end() + 1]
+            if not (following.isascii() and following.isalnum()):
+                yield match
+            position = match.end()
+        done = max(position, limit)
 
 
 def _called_a_thing(said: context.Said) -> bool:
@@ -59,7 +80,7 @@ def gstins(view: View) -> Iterator[Candidate]:
 _PAN = re.compile(
     f"{_EDGE}[A-Za-z]{{3}}[ABCFGHJLPTabcfghjlpt][A-Za-z]({_GAP})[0-9]{{4}}({_GAP})[A-Za-z]{_STOP}"
 )
-_PAN_WORD = re.compile("pan(?![a-z])|\u092a\u0948\u0928")
+_PAN_WORD = re.compile("pan(?![b-rt-z])|पैन")
 _ANY_PAN = _spaced("LLLLLDDDDL")
 _LIKE_GSTIN = re.compile(r"[ \-]?[0-9A-Za-z][ \-]?[Zz][ \-]?[0-9A-Za-z](?![A-Za-z0-9])")
 
@@ -75,11 +96,10 @@ def pans(view: View) -> Iterator[Candidate]:
         match = _before(_PAN, text, start, 5) if end - start == 4 else None
         if match and checks.pan(_compact(match[0])):
             yield Candidate(*match.span(), "pan" if _is_pan(text, match) else "")
-    if _PAN_WORD.search(view.lowered):
-        for match in _ANY_PAN.finditer(text):
-            if checks.pan(_compact(match[0])):
-                sure = context.says(text, *match.span(), "pan")
-                yield Candidate(*match.span(), "pan" if sure else "")
+    for match in _near(view, _PAN_WORD, _ANY_PAN):
+        if checks.pan(_compact(match[0])):
+            sure = context.says(text, *match.span(), "pan")
+            yield Candidate(*match.span(), "pan" if sure else "")
 
 
 def _is_pan(text: str, match: re.Match[str]) -> bool:
@@ -109,6 +129,7 @@ _BANKS_WORDS = """
     """
 _BANKS = frozenset(_BANKS_WORDS.split())
 _IFSC = re.compile(f"{_EDGE}([A-Za-z]{{4}})({_GAP})0({_GAP})[A-Za-z0-9]{{6}}{_STOP}")
+_IFSC_WORD = re.compile("ifs")
 _ANY_IFSC = _spaced("LLLLDXXXXXX")
 
 
@@ -128,11 +149,10 @@ def ifscs(view: View) -> Iterator[Candidate]:
         known = code[:4] in _BANKS and sum(map(str.isdigit, code)) > 3
         sure = known or _is_ifsc(text, match[0], start, end)
         yield Candidate(start, end, "ifsc" if sure else "")
-    if "ifs" in view.lowered:
-        for match in _ANY_IFSC.finditer(text):
-            if checks.ifsc(_compact(match[0])):
-                sure = context.says(text, *match.span(), "ifsc")
-                yield Candidate(*match.span(), "ifsc" if sure else "")
+    for match in _near(view, _IFSC_WORD, _ANY_IFSC):
+        if checks.ifsc(_compact(match[0])):
+            sure = context.says(text, *match.span(), "ifsc")
+            yield Candidate(*match.span(), "ifsc" if sure else "")
 
 
 def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
@@ -144,14 +164,16 @@ def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
     return not said.thing and context.glued(text, start) != "reference"
 
 
+_VOTER_WORD = re.compile("voter|epic|elect|मतद|वोट")
 _EPIC = _spaced("LLLDDDDDDD")
 
 
 def voter_ids(view: View) -> Iterator[Candidate]:
     """Election Commission of India: three letters and seven digits, next to the word."""
-    yield from _named(view.text, _EPIC, "voter_id", "voter")
+    yield from _named(view, _VOTER_WORD, _EPIC, "voter_id", "voter")
 
 
+_PASSPORT_WORD = re.compile("passport|पासपोर्ट")
 _PASSPORTS = (
     _spaced("LDDDDDDD"),
     re.compile(f"{_EDGE}(?:[A-Za-z]{{1,2}}{_GAP}[0-9]{{6,8}}|[0-9]{{8,9}}){_STOP}"),
@@ -161,9 +183,10 @@ _PASSPORTS = (
 def passports(view: View) -> Iterator[Candidate]:
     """ICAO Doc 9303 numbers (Indian: a letter and seven digits), next to the word."""
     for pattern in _PASSPORTS:
-        yield from _named(view.text, pattern, "passport", "passport")
+        yield from _named(view, _PASSPORT_WORD, pattern, "passport", "passport")
 
 
+_LICENCE_WORD = re.compile("licen|dl|driv|लाइसेंस")
 _LICENCE = re.compile(
     f"{_EDGE}[A-Za-z]{{2}}{_GAP}[0-9]{{1,2}}[A-Za-z]{{0,2}}{_GAP}"
     f"(?:(?:19|20)[0-9]{{2}}{_GAP}[0-9]{{6,7}}|[0-9]{{7,11}}){_STOP}"
@@ -172,13 +195,15 @@ _LICENCE = re.compile(
 
 def driving_licences(view: View) -> Iterator[Candidate]:
     """Sarathi: state, office, year of issue and seven digits, next to the word."""
-    yield from _named(view.text, _LICENCE, "driving_licence", "licence")
+    yield from _named(view, _LICENCE_WORD, _LICENCE, "driving_licence", "licence")
 
 
-def _named(text: str, pattern: re.Pattern[str], kind: str, cue: str) -> Iterator[Candidate]:
+def _named(
+    view: View, word: re.Pattern[str], pattern: re.Pattern[str], kind: str, cue: str
+) -> Iterator[Candidate]:
     """Yield the matches of a kind that the words have to call by name."""
-    for match in pattern.finditer(text):
-        said = context.about(text, *match.span())
+    for match in _near(view, word, pattern):
+        said = context.about(view.text, *match.span())
         sure = said.cue == cue and said.gap <= 4
         yield Candidate(*match.span(), kind if sure else "")
 

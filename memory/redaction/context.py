@@ -17,18 +17,20 @@ from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED, UN
 
 __all__ = ["Said", "about", "cue_of", "glued", "says"]
 
-_REACH = 96  # characters looked at on either side
+_REACH = 80  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
 _PIECE = re.compile(
-    r"\b[Aa][/\\.][Cc]\b|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
-    r"|[0-9]+|[.?!;\u0964](?=\s|$)|[\n,:=#(]|[\u20b9$\u20ac\xa3]"
+    r"[A-Za-z]+|[0-9]+|[\n,:=#(]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
+    r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
 )
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ACCOUNT = re.compile(r"\b[Aa][/\\.][Cc]\b")
 _LINE = 512
+_CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
 _OPEN_KEY_WORDS = (
     "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
 )
-_CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
 _NAMELESS = frozenset({"id", "ids", "code"})
 _OPEN_KEYS = frozenset(_OPEN_KEY_WORDS.split())
 _CURRENCIES = frozenset("\u20b9$\u20ac\xa3")
@@ -70,9 +72,30 @@ def before(text: str, start: int, lengths: frozenset[int] = frozenset()) -> Said
 
 def _pieces_before(text: str, start: int) -> list[str]:
     begin = max(0, start - _REACH)
-    pieces = _PIECE.findall(text[begin:start].rpartition(HIDDEN)[2])
+    pieces = _pieces(text[begin:start].rpartition(HIDDEN)[2])
     # A word cut by the reach could be any word.
     return pieces[1:] if begin and text[begin - 1].isalnum() else pieces
+
+
+def _pieces(text: str) -> list[str]:
+    """Return words, numbers and marks, ``orderId`` as two words and ``A/c`` as one."""
+    if "/" in text or "." in text or "\\" in text:
+        text = _ACCOUNT.sub("account", text)
+    pieces: list[str] = _PIECE.findall(text)
+    if text.islower() or not any(_is_camel(piece) for piece in pieces):
+        return pieces
+    parts: list[str] = []
+    for piece in pieces:
+        parts += _CAMEL.findall(piece) if _is_camel(piece) else [piece]
+    return parts
+
+
+def _is_camel(piece: str) -> bool:
+    return (
+        not (piece.islower() or piece.istitle() or piece.isupper())
+        and piece.isascii()
+        and (piece.isalpha())
+    )
 
 
 class _Backwards:
@@ -167,7 +190,7 @@ class _Backwards:
 def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
     right = text[end : end + _REACH].partition(HIDDEN)[0]
-    pieces = _PIECE.findall(right.lower())[:8]
+    pieces = [piece.lower() for piece in _pieces(right)[:8]]
     if not pieces:
         return None
     if pieces[0] in UNITS:
@@ -232,7 +255,7 @@ def glued(text: str, start: int) -> str:
     if match is None:
         return ""
     word, joint = match.groups()
-    parts = _PIECE.findall(word)
+    parts = _pieces(word)
     cue = cue_of(parts[-1]) if parts and not word[-1].isdigit() else ""
     if cue and cue != "headed":
         return cue
