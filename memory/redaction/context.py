@@ -17,14 +17,14 @@ from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED, UN
 
 __all__ = ["Said", "about", "cue_of", "glued", "says"]
 
-_REACH = 80  # characters looked at on either side
+_REACH = 64  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
 _PIECE = re.compile(
     r"[A-Za-z]+|[0-9]+|[\n,:=#(]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
     r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
 )
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCOUNT = re.compile(r"\b[Aa][/\\.][Cc]\b")
 _LINE = 512
 _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
@@ -81,21 +81,9 @@ def _pieces(text: str) -> list[str]:
     """Return words, numbers and marks, ``orderId`` as two words and ``A/c`` as one."""
     if "/" in text or "." in text or "\\" in text:
         text = _ACCOUNT.sub("account", text)
-    pieces: list[str] = _PIECE.findall(text)
-    if text.islower() or not any(_is_camel(piece) for piece in pieces):
-        return pieces
-    parts: list[str] = []
-    for piece in pieces:
-        parts += _CAMEL.findall(piece) if _is_camel(piece) else [piece]
-    return parts
-
-
-def _is_camel(piece: str) -> bool:
-    return (
-        not (piece.islower() or piece.istitle() or piece.isupper())
-        and piece.isascii()
-        and (piece.isalpha())
-    )
+    if _CAMEL.search(text):
+        text = _CAMEL.sub(" ", text)
+    return _PIECE.findall(text)
 
 
 class _Backwards:
