@@ -102,7 +102,6 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint("octet_length(text) between 1 and 65536", name="text_bounded"),
         sa.CheckConstraint("version > 0 and term_count >= 0", name="counts_positive"),
-        sa.PrimaryKeyConstraint("tenant_key", "record_id", name="records_pkey"),
         schema="memory",
     )
     op.create_index(
@@ -116,9 +115,10 @@ def upgrade() -> None:
     op.create_index(
         "records_recent",
         "records",
-        ["tenant_key", "occurred_at", "record_id"],
+        ["tenant_key", "occurred_at"],
         unique=False,
         schema="memory",
+        postgresql_include=["record_id"],
     )
     op.create_index(
         "records_versions",
@@ -128,6 +128,10 @@ def upgrade() -> None:
         schema="memory",
         postgresql_where=sa.text("record_key is not null"),
     )
+
+    # After the other indexes: where two look equally cheap, as while the table is small, the
+    # planner takes the newest, and a cached plan that reads the whole tenant would outlive that.
+    op.create_primary_key("records_pkey", "records", ["tenant_key", "record_id"], schema="memory")
 
     op.create_table(
         "subjects",
@@ -172,10 +176,11 @@ def upgrade() -> None:
     op.create_index(
         "record_subjects_person",
         "record_subjects",
-        ["tenant_key", "subject_key", "subject_hash", "record_id"],
+        ["tenant_key", "subject_key", "subject_hash"],
         unique=False,
         schema="memory",
-        postgresql_include=["inherited"],
+        postgresql_include=["record_id", "inherited"],
+        postgresql_where=sa.text("subject_key is not null"),
     )
 
     op.create_table(
@@ -207,9 +212,11 @@ def upgrade() -> None:
     op.create_index(
         "provenance_sources",
         "provenance",
-        ["tenant_key", "source_id", "derived_id"],
+        ["tenant_key", "source_id"],
         unique=False,
         schema="memory",
+        postgresql_include=["derived_id"],
+        postgresql_where=sa.text("source_id is not null"),
     )
 
     op.create_table(
@@ -227,7 +234,12 @@ def upgrade() -> None:
         schema="memory",
     )
     op.create_index(
-        "postings_record", "postings", ["tenant_key", "record_id"], unique=False, schema="memory"
+        "postings_record",
+        "postings",
+        ["tenant_key", "record_id"],
+        unique=False,
+        schema="memory",
+        postgresql_where=sa.text("record_id is not null"),
     )
 
     op.create_table(

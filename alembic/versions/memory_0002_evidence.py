@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from alembic import op
 
 from memory import ddl
@@ -157,20 +158,18 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "tenant_key <> '' and octet_length(tenant_key) <= 256", name="tenant_key_bounded"
         ),
-        sa.ForeignKeyConstraint(
-            ["tenant_key", "record_id"],
-            ["memory.records.tenant_key", "memory.records.record_id"],
-            name="artefact_record",
-            initially="DEFERRED",
-            deferrable=True,
-        ),
         sa.PrimaryKeyConstraint(
             "tenant_key", "adapter", "artefact_id", "record_id", name="artefacts_pkey"
         ),
         schema="memory",
     )
     op.create_index(
-        "artefacts_record", "artefacts", ["tenant_key", "record_id"], unique=False, schema="memory"
+        "artefacts_record",
+        "artefacts",
+        ["tenant_key", "record_id"],
+        unique=False,
+        schema="memory",
+        postgresql_where=sa.text("record_id is not null"),
     )
 
     op.create_table(
@@ -179,6 +178,12 @@ def upgrade() -> None:
         sa.Column("adapter", sa.Text(collation="C"), nullable=False),
         sa.Column("artefact_id", sa.Text(collation="C"), nullable=False),
         sa.Column("erasure_id", sa.UUID(), nullable=False),
+        sa.Column(
+            "subject_hashes",
+            postgresql.ARRAY(sa.Text(collation="C")),
+            server_default=sa.text("'{}'"),
+            nullable=False,
+        ),
         sa.Column(
             "requested_at",
             sa.DateTime(timezone=True),
@@ -269,7 +274,6 @@ def downgrade() -> None:
     op.execute("drop trigger seal on memory.pending_evidence")
     op.execute("drop function memory.seal")
     op.execute("drop function memory.tombstone_digest")
-    op.execute("drop function memory.framed")
     op.drop_table("artefact_claims", schema="memory")
     op.drop_table("purge_receipts", schema="memory")
     op.drop_table("purges", schema="memory")

@@ -18,7 +18,8 @@ alter table memory.artefacts
 
 alter table memory.purges
     alter column tenant_key set statistics 0,
-    alter column artefact_id set statistics 0;
+    alter column artefact_id set statistics 0,
+    alter column subject_hashes set statistics 0;
 
 alter table memory.purge_receipts alter column tenant_key set statistics 0;
 
@@ -45,38 +46,41 @@ alter table memory.decisions enable always trigger immutable;
 
 alter table memory.purge_receipts enable always trigger immutable;
 
-create function memory.framed(field text) returns text
-language sql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
-    select octet_length(convert_to(field, 'UTF8')) || ':' || field;
-$$;
-
 -- The twin of memory.fingerprint.tombstone_digest: every column, length-prefixed, so that no two
 -- rows share an encoding.
 create function memory.tombstone_digest(stone memory.tombstones) returns text
-language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select encode(sha256(convert_to(
-        memory.framed(stone.format::text)
-        || memory.framed(stone.previous)
-        || memory.framed(stone.tenant_key)
-        || memory.framed(stone.seq::text)
-        || memory.framed(stone.erasure_id::text)
-        || memory.framed(stone.subject_hash)
-        || memory.framed(stone.reason)
-        || memory.framed(stone.scope)
-        || memory.framed(stone.memories::text)
-        || memory.framed(stone.derived::text)
-        || memory.framed(stone.provenance_edges::text)
-        || memory.framed(stone.artefacts::text)
-        || memory.framed((extract(epoch from stone.erased_at) * 1000000)::bigint::text),
-        'UTF8')), 'hex');
-$$;
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    framed text;
+begin
+    select string_agg(octet_length(convert_to(f.field, 'UTF8')) || ':' || f.field, '' order by f.n)
+    into framed
+    from unnest(array[
+        stone.format::text,
+        stone.previous,
+        stone.tenant_key,
+        stone.seq::text,
+        stone.erasure_id::text,
+        stone.subject_hash,
+        stone.reason,
+        stone.scope,
+        stone.memories::text,
+        stone.derived::text,
+        stone.provenance_edges::text,
+        stone.artefacts::text,
+        (extract(epoch from stone.erased_at) * 1000000)::bigint::text
+    ]) with ordinality as f (field, n);
+    return encode(sha256(convert_to(framed, 'UTF8')), 'hex');
+end $$;
 
 -- Evidence becomes a tombstone at commit, not when it is written: the lock on the tenant's chain
 -- is then held for the commit alone, and a long job does not make every other erasure wait.
 -- The head is a row, not an advisory lock, so that REPEATABLE READ fails instead of forking.
 create function memory.seal() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     proof memory.pending_evidence;

@@ -19,6 +19,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for trigger, table in (
+        ("artefact_fixed", "artefacts"),
+        ("sources_exist", "artefacts"),
         ("identity_fixed", "records"),
         ("counted", "records"),
         ("complete", "records"),
@@ -31,12 +33,15 @@ def downgrade() -> None:
     ):
         op.execute(f"drop trigger {trigger} on memory.{table}")
     for function in (
+        "artefact_added",
         "pass_on",
         "link_added",
         "edge_added",
+        "edge_kept",
         "link_kept",
         "record_complete",
         "record_added",
         "refuse_identity",
+        "each",
     ):
         op.execute(f"drop function memory.{function}")

@@ -3,6 +3,20 @@
 -- once the caller has changed it, and a superuser's job has none. A plain owner may not write
 -- "create function ... set app.current_tenant", so the bodies do it.
 
+-- How these functions keep their plans. There are no statistics on keys, and the planner takes a
+-- tenant for half a per cent of any table: while the table is small, reading "the tenant" through
+-- any index that begins with it looks as cheap as a probe, and a plan cached then hurts when it has
+-- grown. So secondary indexes carry a predicate ("source_id is not null", always true) that only
+-- queries by that column imply; rows are reached by probes of a full key, in a lateral that
+-- "offset 0" keeps from being flattened; deletes go by ctid, from an each() that claims "one row"
+-- where unnest() claims ten; plans are generic, since planning cost more than running; and a
+-- penalised plan must not start the JIT compiler.
+create function memory.each(ids uuid[]) returns setof uuid
+language plpgsql immutable parallel safe rows 1 set search_path = pg_catalog, pg_temp as $$
+begin
+    return query select u.id from unnest(ids) as u (id);
+end $$;
+
 create function memory.refuse_identity() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -27,7 +41,9 @@ for each statement execute function memory.refuse_identity();
 -- 8 writers pass at a fifth of their rate.
 create function memory.record_added() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     batch record;
@@ -54,7 +70,9 @@ for each statement execute function memory.record_added();
 -- Deletes need no such check: an edge or a link of a living record cannot be removed at all.
 create function memory.record_complete() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     subjectless boolean;
@@ -92,27 +110,60 @@ deferrable initially deferred for each row execute function memory.record_comple
 -- pass a deferred check and leave an orphan. The cascade deletes records first, so it passes.
 create function memory.link_kept() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
-    tenant text;
-    ids uuid[];
+    batch record;
 begin
-    for tenant in select distinct g.tenant_key from gone as g order by 1 loop
-        perform set_config('app.current_tenant', tenant, true);
-        if tg_relid = 'memory.record_subjects'::regclass then
-            select array_agg(distinct g.record_id) into ids from gone as g
-            where g.tenant_key = tenant;
-        elsif tg_relid = 'memory.provenance'::regclass then
-            select array_agg(distinct g.derived_id) into ids from gone as g
-            where g.tenant_key = tenant;
-        else
-            raise exception 'this trigger belongs to the link tables' using errcode = 'ME009';
-        end if;
+    if tg_relid <> 'memory.record_subjects'::regclass then
+        raise exception 'this trigger belongs to memory.record_subjects' using errcode = 'ME009';
+    end if;
+    for batch in
+        select g.tenant_key as tenant, array_agg(distinct g.record_id) as ids
+        from gone as g group by g.tenant_key order by g.tenant_key
+    loop
+        perform set_config('app.current_tenant', batch.tenant, true);
         if exists (
-            select from memory.records as r where r.tenant_key = tenant and r.record_id = any (ids)
+            select from unnest(batch.ids) as u (id)
+            cross join lateral (
+                select from memory.records as r
+                where r.tenant_key = batch.tenant and r.record_id = u.id offset 0
+            ) as alive
         ) then
             raise exception 'a link of a living record stays' using errcode = 'ME004';
+        end if;
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create function memory.edge_kept() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    batch record;
+begin
+    if tg_relid <> 'memory.provenance'::regclass then
+        raise exception 'this trigger belongs to memory.provenance' using errcode = 'ME009';
+    end if;
+    for batch in
+        select g.tenant_key as tenant, array_agg(distinct g.derived_id) as ids
+        from gone as g group by g.tenant_key order by g.tenant_key
+    loop
+        perform set_config('app.current_tenant', batch.tenant, true);
+        if exists (
+            select from unnest(batch.ids) as u (id)
+            cross join lateral (
+                select from memory.records as r
+                where r.tenant_key = batch.tenant and r.record_id = u.id offset 0
+            ) as alive
+        ) then
+            raise exception 'an edge of a living record stays' using errcode = 'ME004';
         end if;
     end loop;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);
@@ -123,13 +174,15 @@ create trigger link_kept after delete on memory.record_subjects referencing old 
 for each statement execute function memory.link_kept();
 
 create trigger edge_kept after delete on memory.provenance referencing old table as gone
-for each statement execute function memory.link_kept();
+for each statement execute function memory.edge_kept();
 
 -- A new edge: its sources exist and stay (locked against forget and against a later link), and
 -- the derived record is about everybody they are about.
 create function memory.edge_added() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     tenant text;
@@ -145,10 +198,10 @@ begin
         select array_agg(distinct a.source_id order by a.source_id) into sources
         from added as a where a.tenant_key = tenant;
         select count(*), bool_or(q.held) into found_sources, source_held
-        from (
+        from unnest(sources) as u (id)
+        cross join lateral (
             select r.held from memory.records as r
-            where r.tenant_key = tenant and r.record_id = any (sources)
-            order by r.record_id for share
+            where r.tenant_key = tenant and r.record_id = u.id offset 0 for share
         ) as q;
         if found_sources <> cardinality(sources) then
             raise exception 'a source does not exist' using errcode = 'ME006';
@@ -189,7 +242,9 @@ for each statement execute function memory.edge_added();
 -- a forget the other way round. Inherited links take no such lock, since the source's is enough.
 create function memory.link_added() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     tenant text;
@@ -218,10 +273,10 @@ begin
         select tenant, h.hash from unnest(direct) as h (hash)
         on conflict do nothing;
         select bool_or(q.blocked) into barred
-        from (
+        from unnest(direct) as h (hash)
+        cross join lateral (
             select s.blocked from memory.subjects as s
-            where s.tenant_key = tenant and s.subject_hash = any (direct)
-            order by s.subject_hash for key share
+            where s.tenant_key = tenant and s.subject_hash = h.hash offset 0 for key share
         ) as q;
         if barred then
             raise exception 'this person is not to be remembered' using errcode = 'ME005';
@@ -264,19 +319,24 @@ declare
     older uuid[];
 begin
     select array_agg(q.record_id) into older
-    from (
+    from unnest(ids) as u (id)
+    cross join lateral (
         select r.record_id from memory.records as r
-        where r.tenant_key = tenant and r.record_id = any (ids)
+        where r.tenant_key = tenant and r.record_id = u.id
             and r.xmin <> pg_current_xact_id()::xid
-        order by r.record_id for no key update
+        offset 0 for no key update
     ) as q;
     if older is not null then
         insert into memory.record_subjects
             (tenant_key, record_id, subject_key, subject_hash, inherited)
         with recursive reach (record_id, subject_key, subject_hash) as (
-            select l.record_id, l.subject_key, l.subject_hash from memory.record_subjects as l
-            where l.tenant_key = tenant and l.record_id = any (older)
-                and l.subject_hash = any (hashes)
+            select o.id, l.subject_key, l.subject_hash
+            from unnest(older) as o (id)
+            cross join lateral (
+                select k.subject_key, k.subject_hash from memory.record_subjects as k
+                where k.tenant_key = tenant and k.record_id = o.id offset 0
+            ) as l
+            where l.subject_hash = any (hashes)
             union
             select p.derived_id, r.subject_key, r.subject_hash
             from reach as r
@@ -307,3 +367,42 @@ end $$;
 
 create trigger admit after insert on memory.record_subjects referencing new table as added
 for each statement execute function memory.link_added();
+
+-- An artefact is made from records that exist and stay until it is registered.
+create function memory.artefact_added() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    tenant text;
+    sources uuid[];
+    found_sources bigint;
+begin
+    if tg_relid <> 'memory.artefacts'::regclass then
+        raise exception 'this trigger belongs to memory.artefacts' using errcode = 'ME009';
+    end if;
+    for tenant in select distinct a.tenant_key from added as a order by 1 loop
+        perform set_config('app.current_tenant', tenant, true);
+        select array_agg(distinct a.record_id order by a.record_id) into sources
+        from added as a where a.tenant_key = tenant;
+        select count(*) into found_sources
+        from unnest(sources) as u (id)
+        cross join lateral (
+            select from memory.records as r
+            where r.tenant_key = tenant and r.record_id = u.id offset 0 for key share
+        ) as q;
+        if found_sources <> cardinality(sources) then
+            raise exception 'a source does not exist' using errcode = 'ME006';
+        end if;
+    end loop;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    return null;
+end $$;
+
+create trigger sources_exist after insert on memory.artefacts referencing new table as added
+for each statement execute function memory.artefact_added();
+
+create trigger artefact_fixed before update on memory.artefacts
+for each statement execute function memory.refuse_identity();

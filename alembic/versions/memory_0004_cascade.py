@@ -20,8 +20,11 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("drop trigger erase on memory.records")
     for function in (
+        "witness",
         "settle",
         "closure",
+        "delete_records",
+        "lock_records",
         "erase",
     ):
         op.execute(f"drop function memory.{function}")

@@ -4,34 +4,45 @@
 -- statement; what was derived from them is deleted here and settled by the firing that follows.
 create function memory.erase() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
-    tenant text;
-    own uuid[];
+    batch record;
     reached uuid[];
 begin
     if tg_relid <> 'memory.records'::regclass then
         raise exception 'this trigger belongs to memory.records' using errcode = 'ME009';
     end if;
-    if exists (select from gone as g where g.held) then
-        raise exception 'a record is under legal hold' using errcode = 'ME003';
-    end if;
-    for tenant in select distinct g.tenant_key from gone as g order by 1 loop
-        perform set_config('app.current_tenant', tenant, true);
-        select array_agg(g.record_id) into own from gone as g where g.tenant_key = tenant;
-        reached := memory.closure(tenant, own);
-        if cardinality(reached) > cardinality(own) then
-            delete from memory.records as r
-            where r.tenant_key = tenant and r.record_id = any (reached);
+    for batch in
+        select
+            g.tenant_key as tenant,
+            array_agg(g.record_id) as ids,
+            array_agg(g.record_id) filter (where g.origin = 'remembered') as remembered,
+            sum(g.term_count) as terms,
+            bool_or(g.held) as held
+        from gone as g group by g.tenant_key order by g.tenant_key
+    loop
+        if batch.held then
+            raise exception 'a record is under legal hold' using errcode = 'ME003';
+        end if;
+        perform set_config('app.current_tenant', batch.tenant, true);
+        reached := memory.closure(batch.tenant, batch.ids);
+        if cardinality(reached) > cardinality(batch.ids) then
+            perform memory.lock_records(batch.tenant, reached);
+            perform memory.delete_records(batch.tenant, reached);
         end if;
         insert into memory.tenant_counts (tenant_key, records, terms)
-        select tenant, -count(*), -sum(g.term_count) from gone as g where g.tenant_key = tenant;
-        delete from memory.postings as p where p.tenant_key = tenant and p.record_id = any (own);
-        perform memory.settle(tenant, own, array(
-            select g.record_id from gone as g
-            where g.tenant_key = tenant and g.origin = 'remembered'
-        ));
+        values (batch.tenant, -cardinality(batch.ids), -batch.terms);
+        delete from memory.postings as p
+        using memory.each(batch.ids) as u (id)
+        cross join lateral (
+            select q.ctid from memory.postings as q
+            where q.tenant_key = batch.tenant and q.record_id = u.id offset 0
+        ) as found
+        where p.ctid = found.ctid;
+        perform memory.settle(batch.tenant, batch.ids, batch.remembered);
     end loop;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);
     return null;
@@ -42,30 +53,128 @@ for each statement execute function memory.erase();
 
 alter table memory.records enable always trigger erase;
 
+-- Locks records in the order of their ids, whoever locks them, against deadlocks; and before a
+-- delete by ctid, which would miss a row that another transaction moves meanwhile.
+create function memory.lock_records(tenant text, ids uuid[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from memory.each(array(select u.id from unnest(ids) as u (id) order by u.id)) as u (id)
+    cross join lateral (
+        select from memory.records as r
+        where r.tenant_key = tenant and r.record_id = u.id offset 0 for update
+    ) as locked;
+end $$;
+
+create function memory.delete_records(tenant text, ids uuid[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from memory.records as r
+    using memory.each(ids) as u (id)
+    cross join lateral (
+        select q.ctid from memory.records as q
+        where q.tenant_key = tenant and q.record_id = u.id offset 0
+    ) as found
+    where r.ctid = found.ctid;
+end $$;
+
 -- The records and everything derived from them, transitively. The order is breadth first: a
 -- recursive union hands out a level at a time, each record once, at its shortest distance.
 -- The lateral "offset 0" keeps the plan a walk through the index, whatever the statistics say.
 create function memory.closure(tenant text, roots uuid[]) returns uuid[]
-language sql stable set search_path = pg_catalog, pg_temp as $$
-    with recursive reach (record_id) as (
-        select r.id from unnest(roots) as r (id)
-        union
-        select p.derived_id
-        from reach as r
-        cross join lateral (
-            select e.derived_id from memory.provenance as e
-            where e.tenant_key = tenant and e.source_id = r.record_id offset 0
-        ) as p
-    )
-    select array_agg(r.record_id) from reach as r;
-$$;
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return array(
+        with recursive reach (record_id) as (
+            select r.id from unnest(roots) as r (id)
+            union
+            select p.derived_id
+            from reach as r
+            cross join lateral (
+                select e.derived_id from memory.provenance as e
+                where e.tenant_key = tenant and e.source_id = r.record_id offset 0
+            ) as p
+        )
+        select r.record_id from reach as r
+    );
+end $$;
 
--- Removes edges, links and artefacts of deleted records and writes the evidence: a row per person,
--- reason and transaction, which a deferred trigger seals. Evidence is always written. A label,
--- set by forget in memory.erasure, only says why: it is the caller's claim, and a record that is
--- not about the person it names still gets tombstones of its own.
+-- Removes edges, links and artefacts of records that are gone, turns the artefacts into purges that
+-- external indexes owe, and has the evidence written.
 create function memory.settle(tenant text, ids uuid[], remembered uuid[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    edges uuid[];
+    linked uuid[];
+    hashes text[];
+    lost uuid[];
+    adapters text[];
+    artefacts text[];
+begin
+    with gone as (
+        delete from memory.provenance as p
+        using memory.each(ids) as u (id)
+        cross join lateral (
+            select e.ctid from memory.provenance as e
+            where e.tenant_key = tenant and e.derived_id = u.id offset 0
+        ) as found
+        where p.ctid = found.ctid
+        returning p.derived_id
+    )
+    select array_agg(g.derived_id) into edges from gone as g;
+    with gone as (
+        delete from memory.record_subjects as l
+        using memory.each(ids) as u (id)
+        cross join lateral (
+            select k.ctid from memory.record_subjects as k
+            where k.tenant_key = tenant and k.record_id = u.id offset 0
+        ) as found
+        where l.ctid = found.ctid
+        returning l.record_id, l.subject_hash
+    )
+    select array_agg(g.record_id), array_agg(g.subject_hash) into linked, hashes from gone as g;
+    select array_agg(u.id), array_agg(a.adapter), array_agg(a.artefact_id)
+    into lost, adapters, artefacts
+    from unnest(ids) as u (id)
+    cross join lateral (
+        select x.adapter, x.artefact_id from memory.artefacts as x
+        where x.tenant_key = tenant and x.record_id = u.id offset 0
+    ) as a;
+    perform memory.witness(
+        tenant, linked, hashes, remembered, edges, lost, adapters, artefacts
+    );
+    if lost is not null then
+        -- An artefact made from several records goes when any one of them does.
+        delete from memory.artefacts as gone
+        using (
+            select distinct u.adapter, u.artefact_id
+            from unnest(adapters, artefacts) as u (adapter, artefact_id)
+        ) as owed
+        cross join lateral (
+            select a.ctid from memory.artefacts as a
+            where a.tenant_key = tenant and a.adapter = owed.adapter
+                and a.artefact_id = owed.artefact_id offset 0
+        ) as found
+        where gone.ctid = found.ctid;
+    end if;
+end $$;
+
+-- Writes the evidence: a row per person, reason and transaction, which a deferred trigger seals.
+-- It is always written. A label, set by forget in memory.erasure, only says why: it is the caller's
+-- claim, and a record that is not about the person it names still gets tombstones of its own.
+-- Artefacts of the records become purges, which know everybody those records were about: whoever of
+-- them is forgotten next is told that the purge is still owed.
+-- Only arrays are joined here, and hashed: their estimates would make nested loops look cheap.
+create function memory.witness(
+    tenant text,
+    linked uuid[],
+    hashes text[],
+    remembered uuid[],
+    edges uuid[],
+    lost uuid[],
+    adapters text[],
+    artefacts text[]
+) returns void
+language plpgsql set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
 declare
     label text[] := regexp_match(
         current_setting('memory.erasure', true),
@@ -74,96 +183,77 @@ declare
     );
     unlabelled uuid := md5(pg_current_xact_id()::text || transaction_timestamp()::text)::uuid;
     erasure uuid := coalesce(label[1]::uuid, unlabelled);
+    named uuid[];
 begin
-    insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id)
-    select distinct tenant, a.adapter, a.artefact_id, erasure from memory.artefacts as a
-    where a.tenant_key = tenant and a.record_id = any (ids)
-    order by a.adapter, a.artefact_id
-    on conflict do nothing;
-
-    with edges as (
-        delete from memory.provenance as p
-        where p.tenant_key = tenant and p.derived_id = any (ids)
-        returning p.derived_id as record_id
-    ),
-    lost as (
-        select a.record_id, a.adapter, a.artefact_id from memory.artefacts as a
-        where a.tenant_key = tenant and a.record_id = any (ids)
-    ),
-    links as (
-        delete from memory.record_subjects as l
-        where l.tenant_key = tenant and l.record_id = any (ids)
-        returning l.record_id, l.subject_hash
-    ),
-    edge_counts as (
-        select e.record_id, count(*) as n from edges as e group by e.record_id
-    ),
-    named as (
-        select l.record_id from links as l where l.subject_hash = label[4]
-    ),
-    people as (
-        select
-            l.record_id,
-            l.subject_hash,
-            label[1] is not null and (label[4] is null or l.subject_hash = label[4]) as labelled
-        from links as l
-        where label[4] is null or l.subject_hash = label[4]
-            or l.record_id not in (select n.record_id from named as n)
-    ),
-    artefact_counts as (
-        select p.subject_hash, p.labelled, count(distinct (a.adapter, a.artefact_id)) as n
-        from people as p
-        join lost as a on a.record_id = p.record_id
-        group by p.subject_hash, p.labelled
-    ),
-    counts as (
-        select
-            p.subject_hash,
-            p.labelled,
-            count(*) filter (where m.id is not null) as memories,
-            count(*) filter (where m.id is null) as derived,
-            coalesce(sum(e.n), 0) as edges
-        from people as p
-        left join unnest(remembered) as m (id) on m.id = p.record_id
-        left join edge_counts as e on e.record_id = p.record_id
-        group by p.subject_hash, p.labelled
-    )
+    if label[4] is not null then
+        named := array(
+            select u.record_id from unnest(linked, hashes) as u (record_id, subject_hash)
+            where u.subject_hash = label[4]
+        );
+    end if;
     insert into memory.pending_evidence as kept (
         tenant_key, erasure_id, subject_hash, reason, scope,
         memories, derived, provenance_edges, artefacts
     )
     select
         tenant,
-        case when c.labelled then erasure else unlabelled end,
-        c.subject_hash,
-        case when c.labelled then label[2] else 'operator' end,
-        case when c.labelled then label[3] else 'record' end,
-        c.memories,
-        c.derived,
-        c.edges,
-        coalesce(a.n, 0)
-    from counts as c
-    left join artefact_counts as a
-        on a.subject_hash = c.subject_hash and a.labelled = c.labelled
-    order by c.subject_hash
+        case when p.labelled then erasure else unlabelled end,
+        p.subject_hash,
+        case when p.labelled then label[2] else 'operator' end,
+        case when p.labelled then label[3] else 'record' end,
+        count(m.id),
+        count(*) - count(m.id),
+        coalesce(sum(e.n), 0),
+        0
+    from (
+        select
+            u.record_id,
+            u.subject_hash,
+            label[1] is not null and (label[4] is null or u.subject_hash = label[4]) as labelled
+        from unnest(linked, hashes) as u (record_id, subject_hash)
+        where named is null or u.subject_hash = label[4] or u.record_id <> all (named)
+    ) as p
+    left join unnest(remembered) as m (id) on m.id = p.record_id
+    left join (
+        select u.id, count(*) as n from unnest(edges) as u (id) group by u.id
+    ) as e on e.id = p.record_id
+    group by p.subject_hash, p.labelled
+    order by p.subject_hash
     on conflict (tenant_key, xid, erasure_id, subject_hash, reason, scope) do update set
         memories = kept.memories + excluded.memories,
         derived = kept.derived + excluded.derived,
-        provenance_edges = kept.provenance_edges + excluded.provenance_edges,
-        artefacts = kept.artefacts + excluded.artefacts;
-
-    -- An artefact made from several records goes when any one of them does.
-    delete from memory.artefacts as gone
-    where gone.ctid = any (array(
-        select same.ctid
+        provenance_edges = kept.provenance_edges + excluded.provenance_edges;
+    if lost is not null then
+        insert into memory.purges as owed
+            (tenant_key, adapter, artefact_id, erasure_id, subject_hashes)
+        select
+            tenant,
+            a.adapter,
+            a.artefact_id,
+            erasure,
+            array_agg(distinct l.subject_hash order by l.subject_hash)
+        from unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
+        join unnest(linked, hashes) as l (record_id, subject_hash) on l.record_id = a.record_id
+        group by a.adapter, a.artefact_id order by a.adapter, a.artefact_id
+        on conflict (tenant_key, adapter, artefact_id) do update set subject_hashes = array(
+            select distinct h.hash
+            from unnest(owed.subject_hashes || excluded.subject_hashes) as h (hash) order by h.hash
+        );
+        update memory.pending_evidence as kept set artefacts = kept.artefacts + n.artefacts
         from (
-            select distinct a.adapter, a.artefact_id from memory.artefacts as a
-            where a.tenant_key = tenant and a.record_id = any (ids)
-        ) as owed
-        cross join lateral (
-            select a.ctid from memory.artefacts as a
-            where a.tenant_key = tenant and a.adapter = owed.adapter
-                and a.artefact_id = owed.artefact_id offset 0
-        ) as same
-    ));
+            select u.subject_hash, count(distinct (a.adapter, a.artefact_id)) as artefacts
+            from unnest(linked, hashes) as u (record_id, subject_hash)
+            join unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
+                on a.record_id = u.record_id
+            where named is null or u.subject_hash = label[4] or u.record_id <> all (named)
+            group by u.subject_hash
+        ) as n
+        where kept.tenant_key = tenant and kept.xid = pg_current_xact_id()::text
+            and kept.subject_hash = n.subject_hash
+            and kept.erasure_id = case
+                when label[1] is not null and (label[4] is null or n.subject_hash = label[4])
+                    then erasure
+                else unlabelled
+            end;
+    end if;
 end $$;

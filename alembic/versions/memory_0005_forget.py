@@ -21,10 +21,12 @@ def downgrade() -> None:
     for function in (
         "forget",
         "owing",
+        "subjects_of",
         "count_closure",
+        "first_places",
         "cascade_depth",
+        "strays",
         "roots",
-        "lock_closure",
         "lock_subject",
         "hash_of",
         "check_tenant",

@@ -35,33 +35,7 @@ begin
     where s.tenant_key = tenant and s.subject_hash = person_hash for update;
 end $$;
 
--- Locks everything that an erasure will remove: the whole closure in one ordered pass, again with a
--- fresh snapshot until it has stopped growing. The roots are read anew in every round.
-create function memory.lock_closure(
-    tenant text, person text, narrowed text[], single uuid, dry_run boolean
-) returns uuid[]
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-    reached uuid[];
-    locked uuid[] := '{}';
-begin
-    loop
-        reached := memory.closure(tenant, memory.roots(tenant, person, narrowed, single));
-        exit when reached is null or dry_run or not exists (
-            select u.id from unnest(reached) as u (id)
-            except
-            select u.id from unnest(locked) as u (id)
-        );
-        perform from memory.records as r
-        where r.tenant_key = tenant and r.record_id = any (reached)
-        order by r.record_id for update;
-        locked := reached;
-    end loop;
-    return coalesce(reached, '{}');
-end $$;
-
--- What an erasure starts from: one record; or the records directly about a person, and those that
--- only damage could leave behind, about the person by inheritance from nothing; or, narrowed to
+-- What an erasure starts from: one record; or the records directly about a person; or, narrowed to
 -- kinds, every record about the person of those kinds, inherited links included.
 create function memory.roots(tenant text, person text, narrowed text[], single uuid)
 returns uuid[]
@@ -77,64 +51,75 @@ begin
             select l.record_id
             from memory.record_subjects as l
             cross join lateral (
-                select from memory.records as r
-                where r.tenant_key = tenant and r.record_id = l.record_id
-                    and r.kind = any (narrowed) offset 0
-            ) as wanted
-            where l.tenant_key = tenant and l.subject_key = person
+                select r.kind from memory.records as r
+                where r.tenant_key = tenant and r.record_id = l.record_id offset 0
+            ) as r
+            where l.tenant_key = tenant and l.subject_key = person and r.kind = any (narrowed)
         );
     end if;
     return array(
-        select l.record_id
-        from memory.record_subjects as l
-        cross join lateral (
-            select not l.inherited or not exists (
-                select from memory.provenance as e
-                cross join lateral (
-                    select from memory.record_subjects as k
-                    where k.tenant_key = tenant and k.record_id = e.source_id
-                        and k.subject_key = person offset 0
-                ) as about
-                where e.tenant_key = tenant and e.derived_id = l.record_id offset 0
-            ) as starts
-        ) as root
-        where l.tenant_key = tenant and l.subject_key = person and root.starts
+        select l.record_id from memory.record_subjects as l
+        where l.tenant_key = tenant and l.subject_key = person and not l.inherited
+    );
+end $$;
+
+-- Records about the person that are not in the closure of those directly about them: only damage
+-- leaves such behind, and an erasure takes them too.
+create function memory.strays(tenant text, person text, ids uuid[]) returns uuid[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return array(
+        select l.record_id from memory.record_subjects as l
+        where l.tenant_key = tenant and l.subject_key = person and l.inherited
+        except
+        select u.id from unnest(ids) as u (id)
     );
 end $$;
 
 -- The greatest shortest distance from the roots. The closure comes breadth first, so the last
 -- record is one of the farthest and the first source of a record in that order is one step nearer:
 -- walking back from the last counts the steps.
-create function memory.cascade_depth(tenant text, reached uuid[], roots uuid[]) returns integer
+create function memory.cascade_depth(tenant text, reached uuid[], roots integer) returns integer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
     nearer integer[];
+    derived uuid[];
+    sources uuid[];
     at integer := cardinality(reached);
     depth integer := 0;
 begin
-    if cardinality(reached) = cardinality(roots) then
+    if at = roots then
         return 0;
     end if;
-    with placed as (
-        select u.id, u.place from unnest(reached) with ordinality as u (id, place)
-    ),
-    first_source as (
-        select d.place, min(s.place) as source_place
-        from placed as d
-        cross join lateral (
-            select e.source_id from memory.provenance as e
-            where e.tenant_key = tenant and e.derived_id = d.id offset 0
-        ) as e
-        join placed as s on s.id = e.source_id
-        where d.place > cardinality(roots)
-        group by d.place
-    )
-    select array_agg(f.source_place order by f.place) into nearer from first_source as f;
-    while at > cardinality(roots) loop
-        at := nearer[at - cardinality(roots)];
+    select array_agg(u.id), array_agg(e.source_id) into derived, sources
+    from unnest(reached[roots + 1:]) as u (id)
+    cross join lateral (
+        select p.source_id from memory.provenance as p
+        where p.tenant_key = tenant and p.derived_id = u.id offset 0
+    ) as e;
+    nearer := memory.first_places(reached, derived, sources);
+    while at > roots loop
+        at := nearer[at - roots];
         depth := depth + 1;
     end loop;
     return depth;
+end $$;
+
+-- For each derived record in the order of the closure, the place of its first source in it.
+create function memory.first_places(reached uuid[], derived uuid[], sources uuid[])
+returns integer[]
+language plpgsql immutable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
+begin
+    return array(
+        with placed as (
+            select u.id, u.place::integer from unnest(reached) with ordinality as u (id, place)
+        )
+        select min(s.place)
+        from unnest(derived, sources) as e (derived_id, source_id)
+        join placed as d on d.id = e.derived_id
+        join placed as s on s.id = e.source_id
+        group by d.place order by d.place
+    );
 end $$;
 
 -- What the closure holds, counted once it is locked.
@@ -145,6 +130,7 @@ create function memory.count_closure(
     out derived bigint,
     out provenance_edges bigint,
     out artefacts bigint,
+    out adapters text[],
     out kinds jsonb,
     out held bigint
 )
@@ -153,44 +139,60 @@ begin
     select
         coalesce(sum(k.n) filter (where k.origin = 'remembered'), 0),
         coalesce(sum(k.n) filter (where k.origin = 'derived'), 0),
-        coalesce(sum(k.held), 0)
-    into memories, derived, held
+        coalesce(sum(k.held), 0),
+        coalesce(sum(k.edges), 0),
+        coalesce(jsonb_object_agg(k.kind, k.of_kind), '{}')
+    into memories, derived, held, provenance_edges, kinds
     from (
-        select r.origin, count(*) as n, count(*) filter (where r.held) as held
-        from memory.records as r
-        where r.tenant_key = tenant and r.record_id = any (ids) group by r.origin
+        select
+            r.origin,
+            r.kind,
+            count(*) as n,
+            sum(count(*)) over (partition by r.kind) as of_kind,
+            count(*) filter (where r.held) as held,
+            sum(e.n) as edges
+        from unnest(ids) as u (id)
+        cross join lateral (
+            select x.origin, x.kind, x.held from memory.records as x
+            where x.tenant_key = tenant and x.record_id = u.id offset 0
+        ) as r
+        cross join lateral (
+            select count(*) as n from memory.provenance as p
+            where r.origin = 'derived' and p.tenant_key = tenant and p.derived_id = u.id offset 0
+        ) as e
+        group by r.origin, r.kind
     ) as k;
-    select coalesce(jsonb_object_agg(k.kind, k.n), '{}') into kinds
-    from (
-        select r.kind, count(*) as n from memory.records as r
-        where r.tenant_key = tenant and r.record_id = any (ids) group by r.kind
-    ) as k;
-    select count(*) into provenance_edges from memory.provenance as p
-    where p.tenant_key = tenant and p.derived_id = any (ids);
-    select count(distinct (a.adapter, a.artefact_id)) into artefacts from memory.artefacts as a
-    where a.tenant_key = tenant and a.record_id = any (ids);
+    select count(distinct (a.adapter, a.artefact_id)), array_agg(distinct a.adapter)
+    into artefacts, adapters
+    from unnest(ids) as u (id)
+    cross join lateral (
+        select x.adapter, x.artefact_id from memory.artefacts as x
+        where x.tenant_key = tenant and x.record_id = u.id offset 0
+    ) as a;
 end $$;
 
--- The adapters that owe a purge for this erasure or for an earlier one of the same people; for a
--- dry run, those that would.
-create function memory.owing(
-    tenant text, erasure uuid, ids uuid[], hashes text[], dry_run boolean
-) returns text[]
-language sql stable set search_path = pg_catalog, pg_temp as $$
-    select coalesce(array_agg(distinct q.adapter order by q.adapter), '{}')
-    from (
-        select p.adapter from memory.purges as p
-        where p.tenant_key = tenant and p.erasure_id = erasure
-        union all
-        select p.adapter
-        from memory.tombstones as t
-        join memory.purges as p on p.tenant_key = tenant and p.erasure_id = t.erasure_id
-        where t.tenant_key = tenant and t.subject_hash = any (hashes)
-        union all
-        select a.adapter from memory.artefacts as a
-        where dry_run and a.tenant_key = tenant and a.record_id = any (ids)
-    ) as q;
-$$;
+create function memory.subjects_of(tenant text, ids uuid[])
+returns table (record_id uuid, subject_key text, subject_hash text)
+language plpgsql stable rows 1 set search_path = pg_catalog, pg_temp as $$
+begin
+    return query
+    select u.id, l.subject_key, l.subject_hash
+    from unnest(ids) as u (id)
+    cross join lateral (
+        select k.subject_key, k.subject_hash from memory.record_subjects as k
+        where k.tenant_key = tenant and k.record_id = u.id offset 0
+    ) as l;
+end $$;
+
+-- The adapters that owe a purge for this or an earlier erasure of something about these people.
+create function memory.owing(tenant text, hashes text[]) returns text[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return array(
+        select distinct p.adapter from memory.purges as p
+        where p.tenant_key = tenant and p.subject_hashes && hashes
+    );
+end $$;
 
 -- Erases a person, or one record, with everything derived from it, in the caller's transaction.
 -- Exact counts need READ COMMITTED (fresh snapshots); in a stricter level it fails closed, 40001.
@@ -225,13 +227,18 @@ create function memory.forget(
     out erased_at timestamptz
 )
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = on as $$
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
 declare
     caller_label text := current_setting('memory.erasure', true);
     reach text := case
         when single is not null then 'record' when narrowed is not null then 'kinds' else 'subject'
     end;
     ids uuid[];
+    locked uuid[] := '{}';
+    stray uuid[] := '{}';
+    starts uuid[];
     own_keys text[] := array[person];
 begin
     perform memory.check_tenant(tenant);
@@ -246,10 +253,27 @@ begin
     end if;
     if not dry_run then
         set constraints memory.link_record, memory.provenance_derived, memory.provenance_source,
-            memory.artefact_record, memory.seal deferred;
+            memory.seal deferred;
         perform memory.lock_subject(tenant, person_hash);
     end if;
-    ids := memory.lock_closure(tenant, person, narrowed, single, dry_run);
+    -- Lock the whole closure in one ordered pass, and again with a fresh snapshot until it has
+    -- stopped growing: two or three rounds, however deep it is.
+    loop
+        starts := memory.roots(tenant, person, narrowed, single) || stray;
+        ids := memory.closure(tenant, starts);
+        if not dry_run and exists (
+            select u.id from unnest(ids) as u (id)
+            except
+            select u.id from unnest(locked) as u (id)
+        ) then
+            perform memory.lock_records(tenant, ids);
+            locked := ids;
+            continue;
+        end if;
+        exit when reach <> 'subject' or stray <> '{}';
+        stray := memory.strays(tenant, person, ids);
+        exit when stray = '{}';
+    end loop;
     if single is not null then
         if ids = '{}' then
             raise exception 'no such record' using errcode = 'ME015';
@@ -258,17 +282,14 @@ begin
             array_agg(distinct l.subject_key) filter (where l.record_id = single),
             array_agg(distinct l.subject_hash order by l.subject_hash)
         into own_keys, subject_hashes
-        from memory.record_subjects as l where l.tenant_key = tenant and l.record_id = any (ids);
+        from memory.subjects_of(tenant, ids) as l;
     end if;
-    select c.* into memories, derived, provenance_edges, artefacts, kinds, held
+    select c.* into memories, derived, provenance_edges, artefacts, adapters, kinds, held
     from memory.count_closure(tenant, ids) as c;
     select count(distinct l.subject_key), array_agg(distinct l.subject_key) filter (where dry_run)
     into bystanders, bystander_keys
-    from memory.record_subjects as l
-    where l.tenant_key = tenant and l.record_id = any (ids) and l.subject_key <> all (own_keys);
-    cascade_depth := memory.cascade_depth(
-        tenant, ids, memory.roots(tenant, person, narrowed, single)
-    );
+    from memory.subjects_of(tenant, ids) as l where l.subject_key <> all (own_keys);
+    cascade_depth := memory.cascade_depth(tenant, ids, cardinality(starts));
     select encode(sha256(coalesce(string_agg(uuid_send(u.id), '' order by u.id), '')), 'hex')
     into closure from unnest(ids) as u (id);
     if expected is not null and expected <> closure then
@@ -278,7 +299,7 @@ begin
         perform set_config(
             'memory.erasure', concat_ws(' ', erasure, why, reach, person_hash), true
         );
-        delete from memory.records as r where r.tenant_key = tenant and r.record_id = any (ids);
+        perform memory.delete_records(tenant, ids);
         perform set_config('memory.erasure', coalesce(caller_label, ''), true);
         if ids = '{}' then
             insert into memory.pending_evidence (
@@ -293,5 +314,8 @@ begin
             set constraints memory.seal deferred;
         end if;
     end if;
-    adapters := memory.owing(tenant, erasure, ids, subject_hashes, dry_run);
+    adapters := array(
+        select u.adapter from unnest(adapters || memory.owing(tenant, subject_hashes)) as u (adapter)
+        group by u.adapter order by u.adapter
+    );
 end $$;

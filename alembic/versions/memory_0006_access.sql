@@ -152,7 +152,7 @@ begin
     execute format(
         'grant execute on function memory.forget, memory.claim_installation, '
         'memory.pepper_matches, memory.lease_purges, memory.settle_purges, memory.defer_purges, '
-        'memory.tombstone_digest, memory.framed to %I', app_role
+        'memory.tombstone_digest to %I', app_role
     );
 end $$;
 
