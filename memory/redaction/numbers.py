@@ -69,7 +69,8 @@ class _Chain:
     def _longest(self, first: int) -> tuple[int, str]:
         """Return the last group of the longest run from here that a rule takes, and its kind."""
         if len(self._spans) == 1:
-            return 0, self._kind(0, 0, self._lengths[0])
+            total = self._lengths[0]
+            return 0, self._kind(0, 0, total) if total <= _LONGEST else ""
         ends = []
         total = 0
         for last in range(first, len(self._spans)):
