@@ -19,23 +19,17 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for trigger, table in (
-        ("artefact_fixed", "artefacts"),
-        ("sources_exist", "artefacts"),
         ("identity_fixed", "records"),
         ("counted", "records"),
         ("complete", "records"),
         ("link_fixed", "record_subjects"),
         ("link_kept", "record_subjects"),
-        ("admit", "record_subjects"),
         ("edge_fixed", "provenance"),
         ("edge_kept", "provenance"),
         ("inherit", "provenance"),
     ):
         op.execute(f"drop trigger {trigger} on memory.{table}")
     for function in (
-        "artefact_added",
-        "pass_on",
-        "link_added",
         "edge_added",
         "edge_kept",
         "link_kept",

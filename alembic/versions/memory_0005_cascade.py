@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0004"
-down_revision = "memory_0003"
+revision = "memory_0005"
+down_revision = "memory_0004"
 branch_labels = None
 depends_on = None
 

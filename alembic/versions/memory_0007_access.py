@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0006"
-down_revision = "memory_0005"
+revision = "memory_0007"
+down_revision = "memory_0006"
 branch_labels = None
 depends_on = None
 
