@@ -16,7 +16,8 @@ from servers import Database
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    clean = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
+    # Neither another database nor the checkout may come in by the environment.
+    clean = {k: v for k, v in os.environ.items() if not k.endswith(("DATABASE_URL", "PYTHONPATH"))}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
