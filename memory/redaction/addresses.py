@@ -21,12 +21,14 @@ __all__ = ["emails_and_handles", "spelled_emails", "url_passwords"]
 
 # Read from the @ backwards, on a reversed slice.
 _LOCAL = re.compile(r"[ \n]?[A-Za-z0-9._%+'-]{1,128}")
-_ANY_LOCAL = re.compile(r"[^\s@<>()\[\]{}\"',;:|\\/=\x00-\x7f][^\s@<>()\[\]{}\"',;:|\\/=]{0,63}")
+_ANY_LOCAL = re.compile(
+    r"[^\s@<>()\[\]{}\"',;:|\\/=\x00-\x7f\ufffc][^\s@<>()\[\]{}\"',;:|\\/=\ufffc]{0,63}"
+)
 _DOMAIN = re.compile(
     r"[ ]?\n?(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.\n?){1,8}[A-Za-z][A-Za-z0-9-]{1,23}(?![A-Za-z0-9])"
 )
 _ANY_DOMAIN = re.compile(
-    r"(?:[^\s@<>()\[\]{}\"',;:|\\/=.]{1,63}\.){1,8}[^\s@<>()\[\]{}\"',;:|\\/=.!?\u0964]{2,24}"
+    r"(?:[^\s@<>()\[\]{}\"',;:|\\/=.\ufffc]{1,63}\.){1,8}[^\s@<>()\[\]{}\"',;:|\\/=.!?\u0964\ufffc]{2,24}"
 )
 _HANDLE = re.compile(r"[ ]?\n?([A-Za-z][A-Za-z0-9]{1,24})(?![A-Za-z0-9-]|\.[A-Za-z0-9])")
 _PIXELS = re.compile(r"[1-9]x\.(?:png|jpe?g|gif|webp|svg)\b", re.IGNORECASE)
@@ -127,7 +129,7 @@ def spelled_emails(view: View) -> Iterator[Candidate]:
         yield Candidate(*match.span(), "email" if sure else "")
 
 
-_AUTHORITY = re.compile(r"[^\s/@:?#\"'<>]{0,128}:([^\s/\"'<>]{1,256})@(?=[A-Za-z0-9\[])")
+_AUTHORITY = re.compile(r"[^\s/@:?#\"'<>]{0,128}:([^\s/\"'<>\ufffc]{1,256})@(?=[A-Za-z0-9\[])")
 
 
 def url_passwords(view: View) -> Iterator[Candidate]:

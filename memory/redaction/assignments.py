@@ -33,8 +33,8 @@ _QUALIFIED = re.compile(
     r"|service|crypto|cipher|subscription|x)[_\-. ]?$"
 )
 _VALUE = re.compile(
-    r"\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'"
-    r"|((?:[^\s\"'<>,;&]|&(?![A-Za-z_]{1,32}=)){1,512})"
+    r"\"([^\"\n\ufffc]{1,512})\"|'([^'\n\ufffc]{1,512})'"
+    r"|((?:[^\s\"'<>,;&\ufffc]|&(?![A-Za-z_]{1,32}=)){1,512})"
 )
 
 _TRAILING = ").,?}]\u0964"
@@ -113,7 +113,8 @@ _TOLD = re.compile(
     r"(?:is|was|=>|->)[ \t]{1,3}(?:now[ \t]{1,3}|set to[ \t]{1,3})?"
 )
 _FOLLOWED = re.compile(
-    rf"(?:{_LOGIN})[ \t]{{1,3}}(?:(?:mera|hai|ye|yeh|my|to|as|\u0939\u0948)[ \t]{{1,3}})?"
+    rf"(?:{_LOGIN})[ \t]{{1,3}}(?:-[ \t]{{1,3}})?"
+    rf"(?:(?:mera|hai|ye|yeh|my|to|as|\u0939\u0948)[ \t]{{1,3}})?"
 )
 
 

@@ -31,6 +31,7 @@ _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "s
 _OPEN_KEY_WORDS = (
     "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
 )
+_THINGS = frozenset({"reference", "amount"})
 _NAMELESS = frozenset({"id", "ids", "code"})
 _OPEN_KEYS = frozenset(_OPEN_KEY_WORDS.split())
 _CURRENCIES = frozenset("\u20b9$\u20ac\xa3")
@@ -72,9 +73,11 @@ def before(text: str, start: int, lengths: frozenset[int] = frozenset()) -> Said
 
 def _pieces_before(text: str, start: int) -> list[str]:
     begin = max(0, start - _REACH)
-    pieces = _pieces(text[begin:start].rpartition(HIDDEN)[2])
+    _, hidden, left = text[begin:start].rpartition(HIDDEN)
+    pieces = _pieces(left)
     # A word cut by the reach could be any word.
-    return pieces[1:] if begin and text[begin - 1].isalnum() else pieces
+    cut = not hidden and begin and text[begin - 1].isalnum()
+    return pieces[1:] if cut else pieces
 
 
 def _pieces(text: str) -> list[str]:
@@ -109,6 +112,8 @@ class _Backwards:
                     return Said("amount")
             elif piece[0].isalpha():
                 cue = self._word(piece, index)
+                if cue in _THINGS and self._weak and self._gap:
+                    break
                 if cue:
                     return Said(cue, self._gap, self._personal)
                 if self._gap > _GAP:
@@ -158,9 +163,11 @@ class _Backwards:
             cue = "reference" if self._headed and self._gap == 0 else ""
         if cue == "card":
             cue = self._modified(index, _CARDS) or cue
+        if cue == "account" and index and self._pieces[index - 1].lower() == "permanent":
+            cue = "pan"
         if cue == "secret" and index and self._pieces[index - 1].lower() in _OPEN_KEYS:
             cue = "reference"
-        if cue in {"reference", "amount"} and self._crossed and not self._labelled:
+        if cue in _THINGS and self._crossed and not self._labelled:
             return ""
         return cue
 

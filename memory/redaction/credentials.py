@@ -82,21 +82,23 @@ def _is_json_object(part: str) -> bool:
 
 _BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END = re.compile(r"-{4,5} ?END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]*+")
+_BODY = re.compile(
+    r"(?:\s*[A-Za-z-]{3,20}: [^\n]{1,80}\n){0,4}(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,}+)*+"
+)
 
 
 def private_keys(view: View) -> Iterator[Candidate]:
     """RFC 7468, OpenPGP: a private key in its armour; one cut off goes to the end of its body."""
     text = view.text
     position = 0
+    closed = True
     while begin := _BEGIN.search(text, position):
-        end = _END.search(text, begin.end())
-        if end is None:
-            body = _BODY.match(text, begin.end())
-            yield Candidate(begin.start(), body.end() if body else begin.end(), "private_key")
-            return
-        yield Candidate(begin.start(), end.end(), "private_key")
-        position = end.end()
+        # Once no end was found there is none further on: looking again would be quadratic.
+        end = _END.search(text, begin.end()) if closed else None
+        closed = end is not None
+        body = end or _BODY.match(text, begin.end())
+        position = body.end() if body else begin.end()
+        yield Candidate(begin.start(), position, "private_key")
 
 
 _SCHEME = re.compile(r"(bearer|basic|token|apikey|digest)\s{1,3}", re.IGNORECASE)

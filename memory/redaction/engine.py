@@ -16,6 +16,7 @@ nothing to add.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
@@ -44,6 +45,8 @@ _Detectors = tuple[tuple[str, _Detector], ...]
 _ROUNDS = 8
 _PAUSE = 16  # candidates between two pauses
 _SHORT = 512  # characters of a text that one detector reads in no time
+_JOINED_BEFORE = re.compile(r"[A-Za-z0-9_](?:[._+/%@-]{1,2}|::)?$")
+_JOINED_AFTER = re.compile(r"[._+/%@:-]{0,2}[A-Za-z0-9_]")
 _COVERING = frozenset({"password", "secret"})
 
 # The gate of the view behind which each stands, in the order in which overlaps are settled.
@@ -151,8 +154,8 @@ class PatternRedactor:
         """Run the detectors and settle the overlaps; nothing before ``floor`` counts.
 
         Return what was found, and which detectors may find more once it is hidden: those that let
-        something go because of what stands around it. All of them, where a finding touches a letter
-        or a digit, which could then begin a word.
+        something go because of what stands around it. All of them, where a finding is joined to a
+        word.
         """
         view = View(text)
         chosen = _Chosen()
@@ -167,9 +170,9 @@ class PatternRedactor:
                 if since % _PAUSE == 0:
                     yield
                 start, end, kind = candidate
-                if not kind:
+                if not kind or masks.HIDDEN in text[start:end]:
                     unsure = True
-                elif start >= floor and masks.HIDDEN not in text[start:end]:
+                elif start >= floor:
                     unsure = not chosen.offer(candidate) or unsure
             if unsure:
                 again.append((gate, detector))
@@ -180,7 +183,9 @@ class PatternRedactor:
 
 
 def _touches(text: str, start: int, end: int) -> bool:
-    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+    """Return whether the finding is joined to a word, which may read otherwise without it."""
+    joined = _JOINED_BEFORE.search(text, max(0, start - 3), start)
+    return joined is not None or _JOINED_AFTER.match(text, end) is not None
 
 
 class _Chosen:

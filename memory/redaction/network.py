@@ -16,10 +16,11 @@ _SIX = re.compile(r"(?<![A-Za-z0-9:.])[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,43}(?![A-
 
 
 def ip_addresses(view: View) -> Iterator[Candidate]:
-    """RFC 791 dotted quads and RFC 4291 text forms, parsed."""
+    """RFC 791 dotted quads and RFC 4291 text forms, parsed; not the unspecified ``::``."""
     for match in _SIX.finditer(view.text):
-        if match[0].count(":") > 1 and _parses(IPv6Address, match[0].rstrip(".")):
-            yield Candidate(match.start(), match.start() + len(match[0].rstrip(".")), "ip_address")
+        address = match[0].rstrip(".")
+        if address.count(":") > 1 and address.strip(":") and _parses(IPv6Address, address):
+            yield Candidate(match.start(), match.start() + len(address), "ip_address")
     for match in _FOUR.finditer(view.text):
         if _parses(IPv4Address, match[0]):
             yield Candidate(*match.span(), "ip_address")

@@ -23,6 +23,7 @@ _CHAIN = re.compile(r"[0-9](?:[ \-.()\t\r\n]{0,3}+[0-9]){7,}+")
 _GROUP = re.compile(r"[0-9]+")
 _PLUS = re.compile(r"\+[ (]?$")
 _SHORTEST, _LONGEST = 8, 19
+_GROUPS = 6  # in a long chain; only a short one may be a number written digit by digit
 _TIGHT = frozenset("-._/")
 # Hinglish postpositions that get written without the space: 9876543210pe.
 _TAIL = re.compile(r"(?:pe|par|ko|se|ka|ki|hai|wala|ji)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -77,7 +78,7 @@ class _Chain:
             total += self._lengths[last]
             if total > _LONGEST:
                 break
-            if total >= _SHORTEST:
+            if total >= _SHORTEST and (last - first < _GROUPS or len(self._spans) <= _LONGEST):
                 ends.append((last, total))
         for last, total in reversed(ends):
             if self._whole(first, last):

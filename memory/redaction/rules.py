@@ -153,9 +153,19 @@ def mobile(number: Number) -> bool:
         return True
     if number.thing or number.cue in {"card", "aadhaar", "ssn", "passport", "pan"}:
         return False
-    if country:
-        return len(number.lengths) <= 6 and number.said.cue not in {"account", "ifsc"}
-    return number.lengths in _SHAPES or (len(number.lengths) == 2 and "\n" in number.joints)
+    if country and number.said.cue in {"account", "ifsc"}:
+        return False
+    return _national(number.lengths, len(country)) in _SHAPES or (
+        len(number.lengths) == 2 and "\n" in number.joints
+    )
+
+
+def _national(lengths: tuple[int, ...], lead: int) -> tuple[int, ...]:
+    """Return the groups without the country code, which may stand alone or begin the first."""
+    if not lead:
+        return lengths
+    first = lengths[0] - lead
+    return lengths[1:] if not first else (first, *lengths[1:])
 
 
 def landline(number: Number) -> bool:

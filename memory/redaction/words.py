@@ -62,7 +62,7 @@ _CUE_WORDS = {
         receivable payable outstanding capacity distance bytes byte size length duration latency
         elapsed count views likes followers subscribers votes steps quantity qty units score width
         height weight memory heap uptime ns ms usec nsec paise crore lakh valuation capital asset
-        राशि रकम कुल रुपये रुपए मूल्य
+        रु रू राशि रकम कुल रुपये रुपए मूल्य
     """,
     "headed": """
         customer user client member employee emp vendor supplier patient student candidate
