@@ -25,6 +25,7 @@ def downgrade() -> None:
     ):
         op.execute(f"drop trigger {trigger} on memory.{table}")
     for function in (
+        "write_records",
         "artefact_added",
         "pass_on",
         "link_added",

@@ -10,64 +10,68 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
-    tenant text;
-    ids uuid[];
-    direct text[];
-    hashes text[];
+    batch record;
     barred boolean;
+    held boolean;
 begin
     if tg_relid <> 'memory.record_subjects'::regclass then
         raise exception 'this trigger belongs to memory.record_subjects' using errcode = 'ME009';
     end if;
-    for tenant in select distinct a.tenant_key from added as a order by 1 loop
-        perform set_config('app.current_tenant', tenant, true);
-        if not exists (select from memory.tenants as x where x.tenant_key = tenant) then
-            insert into memory.tenants (tenant_key) values (tenant) on conflict do nothing;
-        end if;
+    for batch in
         select
-            array_agg(distinct a.record_id order by a.record_id),
-            array_agg(distinct a.subject_hash order by a.subject_hash),
+            a.tenant_key as tenant,
+            array_agg(distinct a.record_id order by a.record_id) as ids,
+            array_agg(distinct a.subject_hash order by a.subject_hash) as hashes,
             array_agg(distinct a.subject_hash order by a.subject_hash)
-                filter (where not a.inherited)
-        into ids, hashes, direct
-        from added as a where a.tenant_key = tenant;
-
+                filter (where not a.inherited) as direct
+        from added as a group by a.tenant_key order by a.tenant_key
+    loop
+        perform set_config('app.current_tenant', batch.tenant, true);
+        if not exists (select from memory.tenants as x where x.tenant_key = batch.tenant) then
+            insert into memory.tenants (tenant_key) values (batch.tenant) on conflict do nothing;
+        end if;
         insert into memory.subjects (tenant_key, subject_hash)
-        select tenant, h.hash from unnest(direct) as h (hash)
+        select batch.tenant, h.hash from unnest(batch.direct) as h (hash)
         on conflict do nothing;
-        select bool_or(q.blocked) into barred
-        from unnest(direct) as h (hash)
+        select bool_or(q.blocked), bool_or(q.held) into barred, held
+        from unnest(batch.direct) as h (hash)
         cross join lateral (
-            select s.blocked from memory.subjects as s
-            where s.tenant_key = tenant and s.subject_hash = h.hash offset 0 for key share
+            select s.blocked, s.held from memory.subjects as s
+            where s.tenant_key = batch.tenant and s.subject_hash = h.hash offset 0 for key share
         ) as q;
         if barred then
             raise exception 'this person is not to be remembered' using errcode = 'ME005';
         end if;
-
         if exists (
             select from (
                 select distinct a.subject_key, a.subject_hash from added as a
-                where a.tenant_key = tenant
+                where a.tenant_key = batch.tenant
             ) as a
             cross join lateral (
                 (
                     select from memory.record_subjects as l
-                    where l.tenant_key = tenant and l.subject_key = a.subject_key
+                    where l.tenant_key = batch.tenant and l.subject_key = a.subject_key
                         and l.subject_hash < a.subject_hash limit 1
                 )
                 union all
                 (
                     select from memory.record_subjects as l
-                    where l.tenant_key = tenant and l.subject_key = a.subject_key
+                    where l.tenant_key = batch.tenant and l.subject_key = a.subject_key
                         and l.subject_hash > a.subject_hash limit 1
                 )
             ) as other
         ) then
             raise exception 'a subject key has one hash' using errcode = 'ME011';
         end if;
-
-        perform memory.pass_on(tenant, ids, hashes);
+        if batch.direct is distinct from batch.hashes then
+            select bool_or(q.held) into held
+            from unnest(batch.hashes) as h (hash)
+            cross join lateral (
+                select s.held from memory.subjects as s
+                where s.tenant_key = batch.tenant and s.subject_hash = h.hash offset 0
+            ) as q;
+        end if;
+        perform memory.pass_on(batch.tenant, batch.ids, batch.hashes, held);
     end loop;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);
     return null;
@@ -76,7 +80,8 @@ end $$;
 -- Passes links of these records on to what was derived from them, and a hold on to the records.
 -- Records of this very transaction were derived from by nobody else, so they need no lock; others
 -- are locked against a derive in flight, whose share lock conflicts, and then read afresh.
-create function memory.pass_on(tenant text, ids uuid[], hashes text[]) returns void
+create function memory.pass_on(tenant text, ids uuid[], hashes text[], held boolean)
+returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     older uuid[];
@@ -111,19 +116,18 @@ begin
         select tenant, r.record_id, r.subject_key, r.subject_hash, true from reach as r
         on conflict do nothing;
     end if;
-    if exists (
-        select from unnest(hashes) as h (hash)
+    if held then
+        update memory.records as kept set held = true
+        from memory.each(ids) as u (id)
         cross join lateral (
-            select from memory.subjects as s
-            where s.tenant_key = tenant and s.subject_hash = h.hash and s.held offset 0
-        ) as kept
-    ) then
-        update memory.records as r set held = true
-        where r.tenant_key = tenant and r.record_id = any (ids) and not r.held and exists (
+            select r.ctid from memory.records as r
+            where r.tenant_key = tenant and r.record_id = u.id and not r.held offset 0
+        ) as found
+        where kept.ctid = found.ctid and exists (
             select from memory.record_subjects as l
             join memory.subjects as s
                 on s.tenant_key = l.tenant_key and s.subject_hash = l.subject_hash
-            where l.tenant_key = tenant and l.record_id = r.record_id and s.held
+            where l.tenant_key = tenant and l.record_id = u.id and s.held
         );
     end if;
 end $$;
@@ -169,3 +173,78 @@ for each statement execute function memory.artefact_added();
 
 create trigger artefact_fixed before update on memory.artefacts
 for each statement execute function memory.refuse_identity();
+
+-- Writes records with their links, provenance and postings in one call, as the caller and under its
+-- policies; remember and derive are this, and so is a bulk load, since COPY is refused under row
+-- level security. The arrays are parallel: one element a record, or beside the number of the record
+-- that a link or a posting belongs to. All sources belong to every record. Vectors come end to end
+-- and are cut at starts and stops. The tenant stays set for the transaction.
+create function memory.write_records(
+    tenant text,
+    ids uuid[],
+    origin text,
+    kinds text[],
+    texts text[],
+    metadatas text[],
+    redactions text[],
+    keys text[],
+    versions integer[],
+    superseded boolean[],
+    models text[],
+    starts integer[],
+    stops integer[],
+    vectors real[],
+    occurred timestamptz[],
+    expires timestamptz[],
+    sizes integer[],
+    link_of integer[],
+    link_keys text[],
+    link_hashes text[],
+    sources uuid[],
+    posting_of integer[],
+    posting_terms text[],
+    posting_frequencies smallint[],
+    out written_at timestamptz,
+    out subject_keys text[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+    perform set_config('app.current_tenant', tenant, true);
+    written_at := clock_timestamp();
+    insert into memory.records (
+        tenant_key, record_id, origin, kind, text, metadata, redacted, record_key, version,
+        superseded_at, embedding_model, embedding, occurred_at, created_at, expires_at, term_count
+    )
+    select
+        tenant, n.id, origin, n.kind, n.text, n.metadata::jsonb,
+        case
+            when n.redaction is null then '{}'
+            else array(select jsonb_array_elements_text(n.redaction::jsonb))
+        end,
+        n.key, n.version, case when n.superseded then written_at end, n.model,
+        vectors[n.start:n.stop], n.occurred_at, written_at, n.expires_at, n.size
+    from unnest(
+        ids, kinds, texts, metadatas, redactions, keys, versions, superseded, models, starts,
+        stops, occurred, expires, sizes
+    ) as n (
+        id, kind, text, metadata, redaction, key, version, superseded, model, start,
+        stop, occurred_at, expires_at, size
+    );
+    insert into memory.record_subjects (tenant_key, record_id, subject_key, subject_hash)
+    select tenant, ids[l.record], l.key, l.hash
+    from unnest(link_of, link_keys, link_hashes) as l (record, key, hash);
+    insert into memory.postings (tenant_key, term, record_id, frequency, term_count)
+    select tenant, p.term, ids[p.record], p.frequency, sizes[p.record]
+    from unnest(posting_of, posting_terms, posting_frequencies) as p (record, term, frequency)
+    order by p.term;
+    if sources is not null then
+        insert into memory.provenance (tenant_key, derived_id, source_id)
+        select tenant, d.id, s.id from unnest(ids) as d (id) cross join unnest(sources) as s (id);
+        subject_keys := array(
+            select l.subject_key from memory.record_subjects as l
+            where l.tenant_key = tenant and l.record_id = ids[1] order by l.subject_key
+        );
+    end if;
+end $$;

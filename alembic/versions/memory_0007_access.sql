@@ -150,7 +150,8 @@ begin
         'grant insert on memory.provenance, memory.postings, memory.artefacts to %I', app_role
     );
     execute format(
-        'grant execute on function memory.forget, memory.claim_installation, '
+        'grant execute on function memory.write_records, memory.forget, '
+        'memory.claim_installation, '
         'memory.pepper_matches, memory.lease_purges, memory.settle_purges, memory.defer_purges, '
         'memory.tombstone_digest to %I', app_role
     );
