@@ -98,7 +98,8 @@ class _Backwards:
         self._gap = 0
         self._first = True
         self._personal = self._headed = self._weak = False
-        self._crossed = self._labelled = self._listed = False
+        self._crossed = self._labelled = False
+        self._commas = 0
 
     def read(self) -> Said:
         for index in range(len(self._pieces) - 1, -1, -1):
@@ -106,7 +107,7 @@ class _Backwards:
             if piece.isdigit():
                 if len(piece) not in self._lengths:
                     break
-                self._listed = self._first = True
+                self._list_goes_on()
             elif piece in _CURRENCIES:
                 if self._first:
                     return Said("amount")
@@ -122,6 +123,12 @@ class _Backwards:
                 break
         return Said("weak" if self._weak else "", 0, self._personal)
 
+    def _list_goes_on(self) -> None:
+        """Look past a number written alike: ``orders 9876543210, 9876543211 and ...``."""
+        if self._gap == self._commas:
+            self._gap = self._commas = 0
+        self._first = True
+
     def _ends(self, piece: str, index: int) -> bool:
         """Take note of a mark; return whether nothing before it counts."""
         previous = self._pieces[index - 1].lower() if index else ""
@@ -131,8 +138,8 @@ class _Backwards:
             self._crossed = True
             self._labelled = previous in HEADS or previous in {":", "=", "#"}
         elif piece == ",":
-            self._gap += 0 if self._listed else 1
-            self._listed = False
+            self._gap += 1
+            self._commas += 1
         elif piece == "#":
             self._headed = True
             self._weak = self._weak or self._gap == 0

@@ -51,21 +51,19 @@ class _Chain:
         plus = _PLUS.search(text, max(0, start - 2), start)
         self._plus = plus.start() if plus else -1
 
-    def candidates(self) -> list[Candidate]:
-        found = []
+    def candidates(self) -> Iterator[Candidate]:
         first = left = 0
         while first < len(self._spans):
             last, kind = self._longest(first)
             if kind:
-                found.append(self._candidate(first, last, kind))
+                yield self._candidate(first, last, kind)
                 first = self._floor = last + 1
                 left = 0
                 continue
             left += self._lengths[first]
             if left >= _SHORTEST:
-                found.append(Candidate(*self._spans[first], ""))
+                yield Candidate(*self._spans[first], "")
             first += 1
-        return found
 
     def _longest(self, first: int) -> tuple[int, str]:
         """Return the last group of the longest run from here that a rule takes, and its kind."""

@@ -67,7 +67,7 @@ class Number:
         lengths = self.lengths
         if len(lengths) == 2:
             return "\n" in self.joints or lengths in _HALVES
-        return self.bare or (min(lengths) >= 3 and len(set(lengths)) == 1)
+        return self.bare or set(lengths) == {4} or lengths == (3, 3, 3, 3)
 
     @property
     def thing(self) -> bool:
@@ -153,7 +153,7 @@ def mobile(number: Number) -> bool:
         return True
     if number.thing or number.cue in {"card", "aadhaar", "ssn", "passport", "pan"}:
         return False
-    if country and number.said.cue in {"account", "ifsc"}:
+    if country and (number.said.cue in {"account", "ifsc"} or number.joints[:1] == "."):
         return False
     return _national(number.lengths, len(country)) in _SHAPES or (
         len(number.lengths) == 2 and "\n" in number.joints
