@@ -141,6 +141,8 @@ class PatternRedactor:
         pieces: list[str] = []
         last = 0
         for start, end, kind in sorted(chosen):
+            if len(findings) % _PAUSE == _PAUSE - 1:
+                yield
             first, stop = copy.original(start - len(heading), end - len(heading))
             replacement = masks.mask(kind, body[start:end])
             findings.append(Finding(kind=kind, start=first, end=stop, replacement=replacement))
@@ -178,8 +180,12 @@ class PatternRedactor:
                 again.append((gate, detector))
             if len(text) > _SHORT:
                 yield
-        touching = any(_touches(text, start, end) for start, end, _ in chosen.candidates)
-        return chosen.candidates, self._detectors if touching else tuple(again)
+        for at, (start, end, _) in enumerate(chosen.candidates):
+            if at % _PAUSE == _PAUSE - 1:
+                yield
+            if _touches(text, start, end):
+                return chosen.candidates, self._detectors
+        return chosen.candidates, tuple(again)
 
 
 def _touches(text: str, start: int, end: int) -> bool:

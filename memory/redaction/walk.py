@@ -116,6 +116,9 @@ class _Walk:
 
     def _note(self, findings: Sequence[Finding], path: str) -> None:
         self._paths.add(path)
+        if path == "text":
+            self._findings.extend(findings)
+            return
         self._findings.extend(
             Finding(
                 kind=found.kind,

@@ -25,7 +25,7 @@ _CUE_WORDS = {
     "virtual_id": "vid virtual",
     "account": """
         account acct acc accnt ac a/c a\\c a.c accountno acno beneficiary savings demat
-        overdraft payee iban खाता खाते खातें अकाउंट एकाउंट অ্যাকাউন্ট கணக்கு ఖాతా ખાતા ખાતું
+        overdraft payee खाता खाते खातें अकाउंट एकाउंट অ্যাকাউন্ট கணக்கு ఖాతా ખાતા ખાતું
         ಖಾತೆ അക്കൗണ്ട് ਖਾਤਾ khata khaata khate
     """,
     "ifsc": "ifsc ifs",

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from memory.errors import InvalidInputError
+from memory.ports import Redactor
+from memory.redaction import (
+    PatternRedactor,
+    default_redactor,
+    no_redactor,
+    scan,
+    strict_redactor,
+)
+
+
+def test_a_finding_says_where_and_what_kind_but_never_the_value() -> None:
+    text = "Ramesh at 9876543210 disputed invoice INV-42"
+    (found,) = scan(text)
+    assert (found.kind, found.start, found.end) == ("phone_in", 10, 20)
+    assert found.replacement == "[PHONE:****3210]"
+    assert found.path == "text"
+    assert "9876543210" not in repr(found)
+    assert "987654" not in repr(found)
+
+
+def test_an_identifier_inside_another_is_one_finding() -> None:
+    assert [found.kind for found in scan("27AAPFU0939F1ZV")] == ["gstin"]
+    assert [found.kind for found in scan("9876543210@example.com")] == ["email"]
+    assert [found.kind for found in scan("token=ghp_abcdefghijklmnopqrstuvwxyz0123456789")] == [
+        "api_key"
+    ]
+
+
+def test_a_password_that_holds_an_identifier_is_masked_whole() -> None:
+    masked, findings = default_redactor.redact("password=x9876543210@ybl!z")
+    assert masked == "password=[PASSWORD]"
+    assert [found.kind for found in findings] == ["password"]
+
+
+def test_a_mask_written_by_an_earlier_pass_is_left_alone_and_ends_what_words_say() -> None:
+    for text in ("[PHONE:****3210]", "[PAN] [ACCOUNT:****9012] [GSTIN]", "account [CARD:****1111]"):
+        assert strict_redactor.redact(text) == (text, ())
+    assert default_redactor.redact("account [PAN] 123456789")[0] == "account [PAN] 123456789"
+    assert default_redactor.redact("account 123456789")[0] == "account [ACCOUNT:****6789]"
+
+
+def test_capitals_in_brackets_that_are_no_mask_hide_nothing() -> None:
+    assert default_redactor.redact("[ABCPK1234F]")[0] == "[[PAN]]"
+
+
+def test_patterns_of_the_deployment_come_first_and_carry_their_kind() -> None:
+    redactor = PatternRedactor((r"CASE-\d+", ("badge", r"\bB\d{10}\b")))
+    masked, findings = redactor.redact("filed under CASE-9876543210 by B9876543210")
+    assert masked == "filed under [CUSTOM] by [BADGE]"
+    assert [found.kind for found in findings] == ["custom", "badge"]
+    assert redactor.redact(masked) == (masked, ())
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "a*",
+        r"(a+)+b",
+        r"\d+x",
+        r"x.*y",
+        r"(\w)\1",
+        r"<[^>]+>",
+        r"(?:a{1,64}){1,64}",
+        "(?=a)",
+        "(",
+    ],
+)
+def test_a_pattern_that_is_not_linear_or_matches_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        PatternRedactor((pattern,))
+    assert refused.value.field == "extra_patterns.0"
+    assert pattern not in str(refused.value) or not pattern.strip("(a*")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"CASE-\d+",
+        r"CASE-\d+\b",
+        r"(?i)case-\d{1,9}",
+        r"(?:INV|PO)/\d{4}/\d+",
+        r"[A-Z]{2,5}-[0-9]{1,12}",
+    ],
+)
+def test_a_pattern_that_is_linear_is_taken(pattern: str) -> None:
+    assert PatternRedactor((pattern,)).redact("none here")[0] == "none here"
+
+
+def test_a_kind_that_is_no_short_name_is_refused() -> None:
+    with pytest.raises(InvalidInputError):
+        PatternRedactor((("Not A Kind", r"CASE-\d+"),))
+    assert PatternRedactor((("a_kind", r"CASE-\d+"),)).redact("CASE-1")[0] == "[A_KIND]"
+
+
+def test_no_redactor_masks_nothing_and_all_three_fit_the_port() -> None:
+    assert no_redactor.redact("9876543210") == ("9876543210", ())
+    for redactor in (default_redactor, strict_redactor, no_redactor):
+        assert isinstance(redactor, Redactor)
