@@ -78,31 +78,35 @@ begin
 end $$;
 
 -- Passes links of these records on to what was derived from them, and a hold on to the records.
--- Records of this very transaction were derived from by nobody else, so they need no lock; others
--- are locked against a derive in flight, whose share lock conflicts, and then read afresh.
+-- Rows written by this very transaction are locked already, by having been written; others are
+-- locked against a derive in flight, whose share lock conflicts. What was derived is read after
+-- that, and of both kinds: this transaction may have derived from a record it wrote or touched.
 create function memory.pass_on(tenant text, ids uuid[], hashes text[], held boolean)
 returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-    older uuid[];
 begin
-    select array_agg(q.record_id) into older
-    from unnest(ids) as u (id)
+    perform from unnest(ids) as u (id)
     cross join lateral (
-        select r.record_id from memory.records as r
+        select from memory.records as r
         where r.tenant_key = tenant and r.record_id = u.id
             and r.xmin <> pg_current_xact_id()::xid
         offset 0 for no key update
-    ) as q;
-    if older is not null then
+    ) as older;
+    if exists (
+        select from unnest(ids) as u (id)
+        cross join lateral (
+            select from memory.provenance as e
+            where e.tenant_key = tenant and e.source_id = u.id offset 0
+        ) as used
+    ) then
         insert into memory.record_subjects
             (tenant_key, record_id, subject_key, subject_hash, inherited)
         with recursive reach (record_id, subject_key, subject_hash) as (
-            select o.id, l.subject_key, l.subject_hash
-            from unnest(older) as o (id)
+            select u.id, l.subject_key, l.subject_hash
+            from unnest(ids) as u (id)
             cross join lateral (
                 select k.subject_key, k.subject_hash from memory.record_subjects as k
-                where k.tenant_key = tenant and k.record_id = o.id offset 0
+                where k.tenant_key = tenant and k.record_id = u.id offset 0
             ) as l
             where l.subject_hash = any (hashes)
             union
