@@ -206,6 +206,18 @@ begin
         if found_sources <> cardinality(sources) then
             raise exception 'a source does not exist' using errcode = 'ME006';
         end if;
+        if exists (
+            select from (
+                select distinct n.derived_id from added as n where n.tenant_key = tenant
+            ) as a
+            cross join lateral (
+                select from memory.records as r
+                where r.tenant_key = tenant and r.record_id = a.derived_id
+                    and r.origin <> 'derived' offset 0
+            ) as told
+        ) then
+            raise exception 'only a derived record has sources' using errcode = 'ME002';
+        end if;
         insert into memory.record_subjects
             (tenant_key, record_id, subject_key, subject_hash, inherited)
         select distinct tenant, a.derived_id, l.subject_key, l.subject_hash, true
