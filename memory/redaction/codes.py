@@ -208,7 +208,7 @@ def _named(
         yield Candidate(*match.span(), kind if sure else "")
 
 
-_IBAN_START = re.compile(f"{_EDGE}[A-Za-z]{{2}}[ ]?[0-9]{{2}}(?=[ \\-.\\n]{{0,2}}[A-Za-z0-9])")
+_IBAN_START = re.compile(f"{_EDGE}[A-Za-z]{{2}}[0-9]{{2}}(?=[ \\-.\n]{{0,2}}[A-Za-z0-9])")
 _IBAN_BODY = re.compile(r"[A-Za-z0-9](?:[ \-.\t\r\n]{0,2}[A-Za-z0-9]){14,33}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
 
@@ -216,10 +216,11 @@ _ALNUM = re.compile(r"[A-Za-z0-9]")
 def ibans(view: View) -> Iterator[Candidate]:
     """ISO 13616: country, two check digits (MOD 97-10), and exactly the country's length."""
     for digit, end in view.groups:
-        start = _before(_IBAN_START, view.text, digit, 2) if end - digit > 1 else None
-        candidate = _iban_at(view.text, start) if start else None
-        if candidate:
-            yield candidate
+        if digit > 1 and end - digit > 1 and view.text[digit - 1].isalpha():
+            start = _IBAN_START.match(view.text, digit - 2)
+            candidate = _iban_at(view.text, start) if start else None
+            if candidate:
+                yield candidate
 
 
 def _iban_at(text: str, head: re.Match[str]) -> Candidate | None:

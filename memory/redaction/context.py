@@ -37,6 +37,7 @@ _OPEN_KEYS = frozenset(_OPEN_KEY_WORDS.split())
 _CURRENCIES = frozenset("\u20b9$\u20ac\xa3")
 _LINKS_WORDS = "is was are as being hai tha are equals"
 _LINKS = frozenset(_LINKS_WORDS.split())
+_OPENERS = _LINKS | {"(", ","}
 
 
 class Said(NamedTuple):
@@ -191,13 +192,23 @@ class _Backwards:
 
 def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
-    right = text[end : end + _REACH].partition(HIDDEN)[0]
-    pieces = [piece.lower() for piece in _pieces(right)[:8]]
-    if not pieces:
+    nearest = _pieces_after(text, end, 24)[:2]
+    if not nearest:
         return None
-    if pieces[0] in UNITS:
+    if nearest[0] in UNITS:
         return Said("amount")
-    linked = pieces[0] == "(" or pieces[0] in _LINKS
+    if not any(piece in _OPENERS or cue_of(piece) for piece in nearest):
+        return None
+    return _linked(_pieces_after(text, end, _REACH)[:8])
+
+
+def _pieces_after(text: str, end: int, reach: int) -> list[str]:
+    return [piece.lower() for piece in _pieces(text[end : end + reach].partition(HIDDEN)[0])]
+
+
+def _linked(pieces: list[str]) -> Said | None:
+    """Return the cue that a verb, a bracket or a noun such as ``number`` ties to what precedes."""
+    linked = pieces[0] == "("
     for index, piece in enumerate(pieces[:6]):
         if piece in ".?!;\n\u0964" or piece.isdigit():
             break
