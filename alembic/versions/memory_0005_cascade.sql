@@ -183,17 +183,23 @@ declare
     );
     unlabelled uuid := md5(pg_current_xact_id()::text || transaction_timestamp()::text)::uuid;
     erasure uuid := coalesce(label[1]::uuid, unlabelled);
-    named uuid[];
+    named text := label[4];
 begin
-    if label[4] is not null then
-        named := array(
-            select u.record_id from unnest(linked, hashes) as u (record_id, subject_hash)
-            where u.subject_hash = label[4]
-        );
-    end if;
     insert into memory.pending_evidence as kept (
         tenant_key, erasure_id, subject_hash, reason, scope,
         memories, derived, provenance_edges, artefacts
+    )
+    with told as (
+        select
+            u.record_id,
+            u.subject_hash,
+            label[1] is not null and (named is null or u.subject_hash = named) as labelled
+        from unnest(linked, hashes) as u (record_id, subject_hash)
+        left join (
+            select n.record_id from unnest(linked, hashes) as n (record_id, subject_hash)
+            where n.subject_hash = named
+        ) as about on about.record_id = u.record_id
+        where about.record_id is null or u.subject_hash = named
     )
     select
         tenant,
@@ -204,25 +210,26 @@ begin
         count(m.id),
         count(*) - count(m.id),
         coalesce(sum(e.n), 0),
-        0
-    from (
-        select
-            u.record_id,
-            u.subject_hash,
-            label[1] is not null and (label[4] is null or u.subject_hash = label[4]) as labelled
-        from unnest(linked, hashes) as u (record_id, subject_hash)
-        where named is null or u.subject_hash = label[4] or u.record_id <> all (named)
-    ) as p
+        coalesce(max(x.n), 0)
+    from told as p
     left join unnest(remembered) as m (id) on m.id = p.record_id
     left join (
         select u.id, count(*) as n from unnest(edges) as u (id) group by u.id
     ) as e on e.id = p.record_id
+    left join (
+        select l.subject_hash, count(distinct (a.adapter, a.artefact_id)) as n
+        from told as l
+        join unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
+            on a.record_id = l.record_id
+        group by l.subject_hash
+    ) as x on x.subject_hash = p.subject_hash
     group by p.subject_hash, p.labelled
     order by p.subject_hash
     on conflict (tenant_key, xid, erasure_id, subject_hash, reason, scope) do update set
         memories = kept.memories + excluded.memories,
         derived = kept.derived + excluded.derived,
-        provenance_edges = kept.provenance_edges + excluded.provenance_edges;
+        provenance_edges = kept.provenance_edges + excluded.provenance_edges,
+        artefacts = kept.artefacts + excluded.artefacts;
     if lost is not null then
         insert into memory.purges as owed
             (tenant_key, adapter, artefact_id, erasure_id, subject_hashes)
@@ -239,21 +246,5 @@ begin
             select distinct h.hash
             from unnest(owed.subject_hashes || excluded.subject_hashes) as h (hash) order by h.hash
         );
-        update memory.pending_evidence as kept set artefacts = kept.artefacts + n.artefacts
-        from (
-            select u.subject_hash, count(distinct (a.adapter, a.artefact_id)) as artefacts
-            from unnest(linked, hashes) as u (record_id, subject_hash)
-            join unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
-                on a.record_id = u.record_id
-            where named is null or u.subject_hash = label[4] or u.record_id <> all (named)
-            group by u.subject_hash
-        ) as n
-        where kept.tenant_key = tenant and kept.xid = pg_current_xact_id()::text
-            and kept.subject_hash = n.subject_hash
-            and kept.erasure_id = case
-                when label[1] is not null and (label[4] is null or n.subject_hash = label[4])
-                    then erasure
-                else unlabelled
-            end;
     end if;
 end $$;
