@@ -139,7 +139,9 @@ end $$;
 create trigger admit after insert on memory.record_subjects referencing new table as added
 for each statement execute function memory.link_added();
 
--- An artefact is made from records that exist and stay until it is registered.
+-- An artefact is made from records that exist and stay until it is registered. There is no foreign
+-- key, which would cost a check per erased row; so older records are written to: a delete whose
+-- snapshot cannot see the artefact then fails (40001) instead of leaving it without a purge.
 create function memory.artefact_added() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on
@@ -162,11 +164,19 @@ begin
         from unnest(sources) as u (id)
         cross join lateral (
             select from memory.records as r
-            where r.tenant_key = tenant and r.record_id = u.id offset 0 for key share
+            where r.tenant_key = tenant and r.record_id = u.id offset 0 for no key update
         ) as q;
         if found_sources <> cardinality(sources) then
             raise exception 'a source does not exist' using errcode = 'ME006';
         end if;
+        update memory.records as touched set held = touched.held
+        from memory.each(sources) as u (id)
+        cross join lateral (
+            select r.ctid from memory.records as r
+            where r.tenant_key = tenant and r.record_id = u.id
+                and r.xmin <> pg_current_xact_id()::xid offset 0
+        ) as older
+        where touched.ctid = older.ctid;
     end loop;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);
     return null;
