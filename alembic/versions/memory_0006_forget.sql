@@ -2,7 +2,9 @@
 create function memory.check_tenant(tenant text) returns void
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-    if tenant is distinct from nullif(current_setting('app.current_tenant', true), '') then
+    if tenant is distinct from current_setting('app.current_tenant', true)
+        or coalesce(tenant, '') = ''
+    then
         raise exception 'the tenant is not the current one' using errcode = 'ME012';
     end if;
 end $$;
@@ -247,9 +249,17 @@ begin
     if (person is null) = (single is null) then
         raise exception 'name either a person or a record' using errcode = 'ME014';
     end if;
+    -- A label that is not understood would leave tombstones of another erasure than the receipt's.
+    if erasure is null or why is null
+        or why not in ('subject_request', 'retention_policy', 'operator')
+    then
+        raise exception 'an erasure has an id and a known reason' using errcode = 'ME014';
+    end if;
     if person is not null then
         person_hash := memory.hash_of(tenant, person, person_hash);
         subject_hashes := array[person_hash];
+    else
+        person_hash := null;
     end if;
     if not dry_run then
         set constraints memory.link_record, memory.provenance_derived, memory.provenance_source,
