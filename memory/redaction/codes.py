@@ -63,7 +63,7 @@ def _near(view: View, cue: re.Pattern[str], pattern: re.Pattern[str]) -> Iterato
 
 
 def _called_a_thing(said: context.Said) -> bool:
-    return said.cue == "reference" and said.gap <= 1 and not said.personal
+    return said.cue == "reference" and said.binding
 
 
 _GSTIN = _spaced("DDLLLLLDDDDLXZX")
@@ -161,7 +161,7 @@ def _is_ifsc(text: str, code: str, start: int, end: int) -> bool:
         return True
     if not code.isalnum() or not code.isupper() or sum(map(str.isdigit, code)) < 4:
         return False
-    return not said.thing and context.glued(text, start) != "reference"
+    return not (said.thing and said.binding) and context.glued(text, start) != "reference"
 
 
 _VOTER_WORD = re.compile("voter|epic|elect|मतद|वोट")

@@ -10,6 +10,8 @@ masked or about to be: that keeps a second pass from reading more into the text 
 from __future__ import annotations
 
 import re
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from memory.redaction.masks import HIDDEN
@@ -21,7 +23,7 @@ _REACH = 64  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
 _PIECE = re.compile(
-    r"[A-Za-z]+|[0-9]+|[\n,:=#(]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
+    r"[A-Za-z]+|[0-9]+|[\n,:=#(|]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
     r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -31,13 +33,15 @@ _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "s
 _OPEN_KEY_WORDS = (
     "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
 )
-_THINGS = frozenset({"reference", "amount"})
 _NAMELESS = frozenset({"id", "ids", "code"})
 _OPEN_KEYS = frozenset(_OPEN_KEY_WORDS.split())
 _CURRENCIES = frozenset("\u20b9$\u20ac\xa3")
 _LINKS_WORDS = "is was are as being hai tha are equals"
 _LINKS = frozenset(_LINKS_WORDS.split())
 _OPENERS = _LINKS | {"(", ","}
+
+
+_THINGS = frozenset({"reference", "amount"})
 
 
 class Said(NamedTuple):
@@ -55,6 +59,13 @@ class Said(NamedTuple):
     def thing(self) -> bool:
         """Whether the words name a document, an amount or another thing, not a person's number."""
         return self.cue in {"reference", "amount", "weak"}
+
+    @property
+    def binding(self) -> bool:
+        """Whether the cue is near enough for its sort, and no name or preposition intervenes."""
+        if self.cue not in _THINGS:
+            return True
+        return not self.personal and self.gap <= (1 if self.cue == "reference" else 0)
 
 
 def cue_of(word: str) -> str:
@@ -138,7 +149,7 @@ class _Backwards:
                 return True
             self._crossed = True
             self._labelled = previous in HEADS or previous in {":", "=", "#"}
-        elif piece == ",":
+        elif piece in ",|":
             self._gap += 1
             self._commas += 1
         elif piece == "#":
@@ -210,7 +221,7 @@ def _linked(pieces: list[str]) -> Said | None:
     """Return the cue that a verb, a bracket or a noun such as ``number`` ties to what precedes."""
     linked = pieces[0] == "("
     for index, piece in enumerate(pieces[:6]):
-        if piece in ".?!;\n\u0964" or piece.isdigit():
+        if piece in ".?!;\n\u0964|" or piece.isdigit():
             break
         if piece == "," and not (index == 0 and "ifsc" in pieces[1:3]):
             break
@@ -230,24 +241,31 @@ def _linked(pieces: list[str]) -> Said | None:
 def about(text: str, start: int, end: int, lengths: frozenset[int] = frozenset()) -> Said:
     """Return what the words say about the span: before it, behind it, or above its column."""
     said = before(text, start, lengths)
-    if said.cue:
+    if said.cue and said.binding:
         return said
     return after(text, end) or _above(text, start) or said
 
 
 def _above(text: str, start: int) -> Said | None:
-    """Return what the first line of a table of separated values calls the span's column."""
+    """Return what the head of a table of separated values calls the span's column."""
     line = text.rfind("\n", max(0, start - _LINE), start) + 1
     if not line:
         return None
-    header = text[: text.find("\n", 0, _LINE) + 1]
+    end = text.find("\n", line, line + _LINE)
+    row = text[line : end if end >= 0 else line + _LINE]
+    above = text[max(0, line - _LINE) : line - 1].split("\n")
     for separator in ",|\t;":
-        columns = header.split(separator)
-        if len(columns) > 1 and text.count(separator, line, start) < len(columns):
-            name = columns[text.count(separator, line, start)]
-            said = before(f"{name.strip()}:", len(name.strip()) + 1)
+        count = row.count(separator)
+        table = list(takewhile(partial(_has, separator, count), reversed(above)))
+        if count and table:
+            name = table[-1].split(separator)[text.count(separator, line, start)].strip()
+            said = before(f"{name}:", len(name) + 1)
             return said if said.cue and not said.gap else None
     return None
+
+
+def _has(separator: str, count: int, line: str) -> bool:
+    return line.count(separator) == count
 
 
 def says(text: str, start: int, end: int, *cues: str) -> bool:

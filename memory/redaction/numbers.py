@@ -24,6 +24,7 @@ _GROUP = re.compile(r"[0-9]+")
 _PLUS = re.compile(r"\+[ (]?$")
 _SHORTEST, _LONGEST = 8, 19
 _GROUPS = 6  # in a long chain; only a short one may be a number written digit by digit
+_APART = frozenset({". ", ".  ", ".\n", ".\t"})  # the end of a sentence
 _TIGHT = frozenset("-._/")
 # Hinglish postpositions that get written without the space: 9876543210pe.
 _TAIL = re.compile(r"(?:pe|par|ko|se|ka|ki|hai|wala|ji)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -87,7 +88,8 @@ class _Chain:
 
     def _whole(self, first: int, last: int) -> bool:
         """Return whether the run is written as one number and is not a piece of a longer one."""
-        if last > first and "".join(self._joints[first:last]).count("\n") > 1:
+        joints = self._joints[first:last]
+        if any(joint in _APART for joint in joints) or "".join(joints).count("\n") > 1:
             return False
         if first > self._floor and self._continues(first - 1, first, last):
             return False

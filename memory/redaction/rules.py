@@ -74,12 +74,9 @@ class Number:
         """Whether the words call it an order, a ticket, an amount: then they win."""
         if self.prefix:
             return self.prefix in {"reference", "amount"}
-        said = self.said
-        if said.cue == "weak":
+        if self.said.cue == "weak":
             return self.bare
-        return (
-            said.thing and not said.personal and said.gap <= (1 if said.cue == "reference" else 0)
-        )
+        return self.said.thing and self.said.binding
 
 
 _HALVES = {(6, 6), (4, 8), (8, 4), (8, 8)}
@@ -124,11 +121,16 @@ def card(number: Number) -> bool:
 
 def account(number: Number) -> bool:
     """RBI: Indian bank accounts have 9 to 18 digits and no common checksum: the word is needed."""
-    if not 9 <= len(number.digits) <= 18 or number.plus:
+    if not 9 <= len(number.digits) <= 18 or not _grouped_as_account(number.lengths):
         return False
     if number.cue == "account":
         return number.said.gap <= 4 and (not _mobile(number.digits) or number.said.gap == 0)
     return number.cue == "ifsc" and not _mobile(number.digits)
+
+
+def _grouped_as_account(lengths: tuple[int, ...]) -> bool:
+    """Return whether it is in one piece, or in a few of which only the last may be short."""
+    return len(lengths) == 1 or min(lengths[:-1]) >= 3
 
 
 def _mobile(digits: str) -> bool:
