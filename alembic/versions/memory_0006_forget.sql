@@ -223,6 +223,7 @@ create function memory.forget(
     out bystander_keys text[],
     out held bigint,
     out adapters text[],
+    out outstanding text[],
     out closure text,
     out anchor_seq bigint,
     out anchor_digest text,
@@ -305,7 +306,15 @@ begin
     if expected is not null and expected <> closure then
         raise exception 'the closure is not the one that was approved' using errcode = 'ME013';
     end if;
-    if not dry_run and held = 0 then
+    if held > 0 and not dry_run then
+        -- Nothing goes while a hold is met, and the counts say so.
+        memories := 0;
+        derived := 0;
+        provenance_edges := 0;
+        artefacts := 0;
+        kinds := '{}';
+        adapters := '{}';
+    elsif not dry_run then
         perform set_config(
             'memory.erasure', concat_ws(' ', erasure, why, reach, person_hash), true
         );
@@ -324,8 +333,12 @@ begin
             set constraints memory.seal deferred;
         end if;
     end if;
-    adapters := array(
-        select u.adapter from unnest(adapters || memory.owing(tenant, subject_hashes)) as u (adapter)
-        group by u.adapter order by u.adapter
-    );
+    adapters := array(select u.adapter from unnest(adapters) as u (adapter) order by u.adapter);
+    if not dry_run then
+        outstanding := memory.owing(tenant, subject_hashes);
+        adapters := array(
+            select u.adapter from unnest(adapters || outstanding) as u (adapter)
+            group by u.adapter order by u.adapter
+        );
+    end if;
 end $$;

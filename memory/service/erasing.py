@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from memory import validation
-from memory.errors import MemoryServiceError, PartialErasureError
+from memory.errors import LegalHoldError, MemoryServiceError, PartialErasureError
 from memory.ids import uuid7
 from memory.ports import Order
 from memory.service.base import Base
@@ -93,6 +93,8 @@ class Erasing(Base):
         if asked:
             receipt = await self._purged(tenant_key, receipt)
         await publish(self._events, receipt)
+        if receipt.held:
+            raise LegalHoldError("a legal hold keeps what was to be erased", receipt)
         if asked and receipt.outstanding:
             raise PartialErasureError("an external index has not confirmed its purge", receipt)
         return receipt

@@ -15,6 +15,8 @@ import pytest
 
 from memory import ErasureEvent, HashingEmbedder, InMemoryStore, Memory, Record, TenantMemory
 from memory.ports import Store
+from memory.stores.postgres import PostgresStore
+from servers import Database, Postgres
 
 OpenStore = Callable[[], Store]
 MemoryFactory = Callable[..., Memory]
@@ -25,8 +27,28 @@ def _in_memory(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
     yield lambda: store
 
 
+def _postgres(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
+    database: Database = request.getfixturevalue("database")
+    yield lambda: PostgresStore(database.app_url)
+
+
+def _without_pgvector(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
+    server: Postgres = request.getfixturevalue("postgres15")
+    with server.migrated() as database:
+        yield lambda: PostgresStore(database.app_url)
+
+
+def _through_pgbouncer(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
+    database: Database = request.getfixturevalue("database")
+    through: Callable[[str], str] = request.getfixturevalue("pgbouncer")
+    yield lambda: PostgresStore(through(database.app_url), pooler=True)
+
+
 STORES: dict[str, Callable[[pytest.FixtureRequest], Iterator[OpenStore]]] = {
     "in_memory": _in_memory,
+    "postgres": _postgres,
+    "without_pgvector": _without_pgvector,
+    "through_pgbouncer": _through_pgbouncer,
 }
 
 

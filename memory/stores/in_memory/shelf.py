@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memory import lineage, metadata, vectors
+from memory import lineage, metadata, vectors, versions
 from memory.errors import ConflictError, UnknownRecordError, UnknownSourceError
 from memory.ports import Draft, Filters, Subject
 from memory.types import Record, Tombstone
@@ -62,17 +62,7 @@ class Row:
 
     def same_content(self, draft: Draft) -> bool:
         """Say whether the draft is a retry of this row and not another memory under its id."""
-        record = self.record
-        return (
-            record.origin == draft.origin
-            and record.text == draft.text
-            and record.kind == draft.kind
-            and metadata.canonical(record.metadata) == metadata.canonical(draft.metadata)
-            and self.direct == {item.key for item in draft.subjects}
-            and record.record_key == _record_key(draft)
-            and (not draft.dated or record.occurred_at == draft.occurred_at)
-            and (draft.expires_at is None or record.expires_at == draft.expires_at)
-        )
+        return versions.same_content(self.record, self.direct, draft)
 
 
 @dataclass(slots=True, repr=False)
@@ -166,7 +156,7 @@ class Shelf:
             metadata=draft.metadata,
             subject_keys=tuple(sorted(subjects)),
             redacted=draft.redacted,
-            record_key=_record_key(draft),
+            record_key=versions.line(draft),
             embedding_model=draft.embedding_model,
             embedding_dims=None if embedding is None else len(embedding),
             occurred_at=draft.occurred_at,
@@ -191,10 +181,6 @@ class Shelf:
                 previous.record = replace(previous.record, superseded_at=now)
         line.append(row.record.record_id)
         self.rows[row.record.record_id] = row
-
-
-def _record_key(draft: Draft) -> str:
-    return str(draft.record_id) if draft.record_key is None else draft.record_key
 
 
 def copied(record: Record) -> Record:

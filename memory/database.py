@@ -1,0 +1,190 @@
+"""Connections, transactions and the error border. No statement of the domain is here.
+
+Every call runs as *work*: a coroutine that takes a connection. Where it runs is the access's
+affair: in a transaction of its own (:class:`OwnAccess`) or inside the caller's
+(:class:`JoinedAccess`). Errors of the driver are translated here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+import asyncpg
+from sqlalchemy import URL, Row
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from memory.errors import InvalidInputError, RetryableError
+from memory.failures import translate
+from memory.urls import normalize_url
+
+__all__ = [
+    "Access",
+    "AnyRow",
+    "JoinedAccess",
+    "OwnAccess",
+    "fetch",
+    "open_engine",
+    "require_asyncpg",
+]
+
+T = TypeVar("T")
+AnyRow = Row[*tuple[Any, ...]]
+Work = Callable[[AsyncConnection], Awaitable[T]]
+
+_ATTEMPTS = 6
+_DRIVER_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+
+class _PooledConnection(asyncpg.Connection):
+    """A connection through PgBouncer in transaction mode: nothing happens outside BEGIN.
+
+    SQLAlchemy sets type codecs on connect, which looks types up; outside a transaction the parse
+    and the execution of that query may reach two different servers.
+    """
+
+    async def set_type_codec(self, *args: Any, **options: Any) -> None:
+        async with self.transaction():
+            await super().set_type_codec(*args, **options)
+
+
+def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
+    """Return an engine of our own; its errors never show parameters.
+
+    With ``pooler`` it is fit for PgBouncer in transaction mode: no cache of prepared statements, no
+    named ones, and the pooling left to PgBouncer.
+    """
+    if not pooler:
+        return create_async_engine(normalize_url(url), hide_parameters=True, pool_pre_ping=False)
+    return create_async_engine(
+        normalize_url(url),
+        hide_parameters=True,
+        poolclass=NullPool,
+        connect_args={
+            "connection_class": _PooledConnection,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: "",
+            "statement_cache_size": 0,
+        },
+    )
+
+
+def require_asyncpg(source: AsyncEngine | AsyncConnection) -> None:
+    """Raise ``InvalidInputError`` unless the engine or connection speaks asyncpg."""
+    if source.dialect.driver != "asyncpg":
+        raise InvalidInputError("engine", "must use asyncpg (postgresql+asyncpg://)")
+
+
+async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> list[AnyRow]:
+    """Run one statement with ``$1`` parameters and return its rows.
+
+    Statements are strings that name the type of each parameter, not Core expressions: compiling
+    costs a fifth of a small call, and building an expression per call costs twice the call.
+    """
+    result = await connection.exec_driver_sql(statement, values)
+    return list(result.all()) if result.returns_rows else []
+
+
+class Access(Protocol):
+    """Where work runs. ``joined`` is true inside the caller's transaction."""
+
+    @property
+    def joined(self) -> bool:
+        """Whether the transaction is the caller's."""
+        ...
+
+    async def single(self, work: Work[T]) -> T:
+        """Run work of exactly one statement, which sets the tenant itself."""
+        ...
+
+    async def several(self, work: Work[T]) -> T:
+        """Run work of several statements in one READ COMMITTED transaction."""
+        ...
+
+
+async def _bordered(work: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await work()
+    except _DRIVER_ERRORS as error:
+        translated = translate(error)
+    # Raised here and not in the handler: the driver's error would be its __context__, and that
+    # holds the statement's parameters.
+    raise translated
+
+
+class OwnAccess:
+    """Transactions of our own, on an engine of our own or the host's."""
+
+    joined = False
+
+    def __init__(self, engine: AsyncEngine, *, pooler: bool = False) -> None:
+        require_asyncpg(engine)
+        # Exact counts need fresh snapshots, whatever the database's default isolation is. A single
+        # statement needs no BEGIN and saves two round trips, but a pooler wants one.
+        self._transactions = engine.execution_options(isolation_level="READ COMMITTED")
+        self._statements = (
+            self._transactions if pooler else engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+
+    async def single(self, work: Work[T]) -> T:
+        """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""
+        return await self._retried(self._statements, work)
+
+    async def several(self, work: Work[T]) -> T:
+        """See :meth:`Access.several`; retried after a deadlock or a serialization failure."""
+        return await self._retried(self._transactions, work)
+
+    async def _retried(self, engine: AsyncEngine, work: Work[T]) -> T:
+        async def attempt() -> T:
+            async with engine.begin() as connection:
+                return await work(connection)
+
+        for tried in range(1, _ATTEMPTS):
+            try:
+                return await _bordered(attempt)
+            except RetryableError:
+                await asyncio.sleep(random.uniform(0, 0.02 * 2**tried))  # noqa: S311 - jitter
+        return await _bordered(attempt)
+
+
+class JoinedAccess:
+    """The caller's transaction: nothing is committed here, and the caller retries.
+
+    Each call runs in a savepoint, so that a refusal leaves the caller's work whole, and puts
+    ``app.current_tenant`` back, which the host's own policies may read.
+    """
+
+    joined = True
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        require_asyncpg(connection)
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    async def single(self, work: Work[T]) -> T:
+        """See :meth:`Access.single`."""
+        return await self.several(work)
+
+    async def several(self, work: Work[T]) -> T:
+        """See :meth:`Access.several`; the isolation level is the caller's."""
+
+        async def attempt() -> T:
+            async with self._connection.begin_nested():
+                caller = await fetch(
+                    self._connection, "select current_setting('app.current_tenant', true)"
+                )
+                result = await work(self._connection)
+                await fetch(
+                    self._connection,
+                    "select set_config('app.current_tenant', $1, true)",
+                    caller[0][0] or "",
+                )
+                return result
+
+        # One connection cannot serve two tasks at once.
+        async with self._turn:
+            return await _bordered(attempt)

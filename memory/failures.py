@@ -1,0 +1,88 @@
+"""What an error of the driver means, by SQLSTATE and constraint name, never by message text.
+
+The server's DETAIL is dropped with everything else it says: for roles that bypass row level
+security it prints whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from memory.errors import (
+    ConflictError,
+    InstallError,
+    InvalidInputError,
+    MemoryServiceError,
+    ProvenanceRequiredError,
+    RetryableError,
+    StoreUnavailableError,
+    SubjectBlockedError,
+    UnknownRecordError,
+    UnknownSourceError,
+)
+
+__all__ = ["translate"]
+
+_AGAIN: Final = "the database asks to run the transaction again"
+_UPGRADE: Final = "the schema does not fit this version: run alembic upgrade head"
+
+# Codes that our own triggers and functions raise (alembic/versions/*.sql).
+_RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
+    "ME001": lambda: ProvenanceRequiredError("sources", "a derived record names its sources"),
+    "ME002": lambda: ConflictError("identity and lineage of a record are fixed"),
+    "ME003": lambda: RetryableError("a legal hold was set meanwhile"),
+    "ME004": lambda: ConflictError("a link of a living record stays"),
+    "ME005": lambda: SubjectBlockedError("subject_keys: a person is not to be remembered"),
+    "ME006": lambda: UnknownSourceError("sources: no such record"),
+    "ME008": lambda: InvalidInputError("subject_keys", "a record is about somebody"),
+    "ME011": lambda: InstallError("a person is known under another hash: is the pepper the same?"),
+    "ME012": lambda: InstallError("the tenant of the call is not the one of the connection"),
+    "ME013": lambda: ConflictError("expect: the records to erase are not those of the dry run"),
+    "ME015": lambda: UnknownRecordError("record_id: no such record"),
+}
+
+# SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).
+_RETRYABLE: Final = frozenset({"40001", "40P01", "40003"})
+_INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42501", "42704", "25006"})
+_KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
+    "records_current": lambda: ConflictError("record_key: another version came first"),
+    # A retried write that raced with its first attempt: the next try finds the stored row.
+    "records_pkey": lambda: RetryableError(_AGAIN),
+}
+
+
+def translate(error: Exception) -> MemoryServiceError:
+    """Return the library's error for one of the driver's or the pool's."""
+    if isinstance(error, PoolTimeout):
+        return StoreUnavailableError("no connection became free in time")
+    cause: BaseException | None = error
+    if isinstance(error, DBAPIError):
+        cause = error.orig
+    elif isinstance(error, SQLAlchemyError):
+        return StoreUnavailableError("the caller's connection cannot run statements any more")
+    sqlstate = getattr(cause, "sqlstate", None)
+    if not isinstance(sqlstate, str):
+        return StoreUnavailableError("the database cannot be reached")
+    constraint = getattr(getattr(cause, "__cause__", None) or cause, "constraint_name", None)
+    return _by_code(sqlstate, constraint if isinstance(constraint, str) else None)
+
+
+def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
+    if sqlstate in _RULES:
+        return _RULES[sqlstate]()
+    if sqlstate in _RETRYABLE or sqlstate == "23503":
+        # 23503: a source or a record went at commit; the next try says so by name.
+        return RetryableError(_AGAIN)
+    if sqlstate == "23505" and constraint is not None and constraint in _KEYS:
+        return _KEYS[constraint]()
+    if sqlstate.startswith(("22", "23")):
+        return InvalidInputError("record", f"breaks the database's rule {constraint or sqlstate}")
+    if sqlstate in _INSTALL:
+        return InstallError(f"{_UPGRADE}, and grant the role its rights (SQLSTATE {sqlstate})")
+    if sqlstate == "25P01":
+        return InvalidInputError("connection", "must be in a transaction, not in autocommit")
+    return StoreUnavailableError(f"the database gave up on the statement (SQLSTATE {sqlstate})")

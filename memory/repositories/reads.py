@@ -1,0 +1,179 @@
+"""Reading records one by one, by line of versions, and page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import fetch
+from memory.ports import Filters
+from memory.repositories.conditions import Shape, conditions, values
+from memory.repositories.rows import COLUMNS, CURRENT, LINKS, record
+from memory.repositories.tenancy import SETTING
+from memory.types import Record
+from memory.versions import Head
+
+__all__ = ["by_ids", "direct_subjects", "get", "heads", "history", "page"]
+
+_BY_IDS: Final = f"""
+{SETTING}
+select {COLUMNS}, {LINKS}
+from s
+cross join lateral (
+    select r.* from unnest($2::uuid[]) as u (id)
+    cross join lateral (
+        select r.* from memory.records as r
+        where r.tenant_key = s.t and r.record_id = u.id offset 0
+    ) as r
+    limit $3
+) as r
+"""
+
+
+async def by_ids(
+    connection: AsyncConnection, tenant_key: str, record_ids: Sequence[UUID]
+) -> dict[UUID, Record]:
+    """Return the records that are there, superseded and expired ones too."""
+    rows = await fetch(connection, _BY_IDS, tenant_key, list(record_ids), len(record_ids))
+    return {row.record_id: record(tenant_key, row) for row in rows}
+
+
+async def get(
+    connection: AsyncConnection, tenant_key: str, record_id: UUID, now: datetime
+) -> Record | None:
+    """Return one record unless it is absent or expired."""
+    found = (await by_ids(connection, tenant_key, [record_id])).get(record_id)
+    expired = found is not None and found.expires_at is not None and found.expires_at <= now
+    return None if expired else found
+
+
+_HISTORY: Final = f"""
+{SETTING}
+select {COLUMNS}, {LINKS}
+from s
+cross join lateral (
+    select r.* from memory.records as r
+    where r.tenant_key = s.t
+        and (r.record_key = $2 or (r.record_id = $3 and r.record_key is null))
+        and (r.expires_at is null or r.expires_at > $4)
+    order by r.version desc
+    limit 1000000
+) as r
+order by r.version desc
+"""
+
+
+async def history(
+    connection: AsyncConnection, tenant_key: str, record_key: str, now: datetime
+) -> list[Record]:
+    """Return the versions under a key, newest first; a record without one is keyed by its id."""
+    rows = await fetch(connection, _HISTORY, tenant_key, record_key, _own_key(record_key), now)
+    return [record(tenant_key, row) for row in rows]
+
+
+def _own_key(record_key: str) -> UUID | None:
+    try:
+        found = UUID(record_key)
+    except ValueError:
+        return None
+    return found if str(found) == record_key else None
+
+
+@lru_cache
+def _page(shape: Shape) -> str:
+    candidates = "memory.records as r"
+    if shape.subjects:
+        candidates = """(
+            select distinct l.record_id as id from memory.record_subjects as l
+            where l.tenant_key = s.t and l.subject_key = any ($5::text[])
+        ) as c
+        cross join lateral (
+            select r.* from memory.records as r
+            where r.tenant_key = s.t and r.record_id = c.id offset 0
+        ) as r"""
+    return f"""
+{SETTING}
+select {COLUMNS}, {LINKS}
+from s
+cross join lateral (
+    select r.* from {candidates}
+    where r.tenant_key = s.t and {CURRENT} and ($3::uuid is null or r.record_id < $3)
+        {conditions(shape, first=6 if shape.subjects else 5)}
+    order by r.record_id desc
+    limit $4
+) as r
+order by r.record_id desc
+"""
+
+
+async def page(
+    connection: AsyncConnection, tenant_key: str, filters: Filters, after: UUID | None, limit: int
+) -> list[Record]:
+    """Return current records by id descending, from below ``after``."""
+    shape = Shape.of(filters)
+    subjects = [list(filters.subject_keys)] if shape.subjects else []
+    rows = await fetch(
+        connection,
+        _page(shape),
+        tenant_key,
+        filters.now,
+        after,
+        limit,
+        *subjects,
+        *values(filters),
+    )
+    return [record(tenant_key, row) for row in rows]
+
+
+_HEADS: Final = """
+select u.key, h.record_id, h.version, h.superseded_at is null as current
+from unnest($2::text[], $3::uuid[]) as u (key, id)
+cross join lateral (
+    (
+        select r.record_id, r.version, r.superseded_at from memory.records as r
+        where r.tenant_key = $1 and r.record_key = u.key
+    )
+    union all
+    (
+        select r.record_id, r.version, r.superseded_at from memory.records as r
+        where r.tenant_key = $1 and r.record_id = u.id and r.record_key is null
+    )
+    order by version desc limit 1
+) as h
+"""
+
+
+async def heads(
+    connection: AsyncConnection, tenant_key: str, record_keys: Sequence[str]
+) -> dict[str, Head]:
+    """Return the newest version under each key that has one."""
+    ids = [_own_key(key) for key in record_keys]
+    rows = await fetch(connection, _HEADS, tenant_key, list(record_keys), ids)
+    return {
+        row.key: Head(record_id=row.record_id, version=row.version, current=row.current)
+        for row in rows
+    }
+
+
+_DIRECT: Final = """
+select l.record_id, array_agg(l.subject_key) as subject_keys
+from unnest($2::uuid[]) as u (id)
+cross join lateral (
+    select l.record_id, l.subject_key from memory.record_subjects as l
+    where l.tenant_key = $1 and l.record_id = u.id and not l.inherited offset 0
+) as l
+group by l.record_id
+"""
+
+
+async def direct_subjects(
+    connection: AsyncConnection, tenant_key: str, record_ids: Sequence[UUID]
+) -> dict[UUID, frozenset[str]]:
+    """Return whom these records are directly about."""
+    rows = await fetch(connection, _DIRECT, tenant_key, list(record_ids))
+    return {row.record_id: frozenset(row.subject_keys) for row in rows}

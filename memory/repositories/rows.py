@@ -1,0 +1,61 @@
+"""Records as they are read: one list of columns, one function that makes the type."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from memory.database import AnyRow
+from memory.types import Record
+
+__all__ = ["COLUMNS", "CURRENT", "LINKS", "record"]
+
+COLUMNS: Final = (
+    "r.record_id, r.origin, r.kind, r.text, r.metadata, r.redacted, r.record_key, r.version,"
+    " r.embedding_model, r.embedding_dims, r.occurred_at, r.created_at, r.expires_at,"
+    " r.superseded_at"
+)
+"""Columns of a record; the vector stays where it is."""
+
+LINKS: Final = """
+    array(
+        select l.subject_key from memory.record_subjects as l
+        where l.tenant_key = s.t and l.record_id = r.record_id order by l.subject_key
+    ) as subject_keys,
+    case
+        when r.origin = 'derived' then array(
+            select p.source_id from memory.provenance as p
+            where p.tenant_key = s.t and p.derived_id = r.record_id order by p.source_id
+        )
+        else '{}'
+    end as sources
+"""
+"""Whom the record ``r`` of tenant ``s.t`` is about, and what it was derived from."""
+
+CURRENT: Final = "r.superseded_at is null and (r.expires_at is null or r.expires_at > $2)"
+"""Neither superseded nor, at the time ``$2``, expired."""
+
+
+def record(tenant_key: str, row: AnyRow) -> Record:
+    """Return the record of a row that has ``COLUMNS`` and ``LINKS``."""
+    values = row._mapping
+    metadata = values["metadata"]
+    return Record(
+        tenant_key=tenant_key,
+        record_id=values["record_id"],
+        origin=values["origin"],
+        kind=values["kind"],
+        text=values["text"],
+        metadata=json.loads(metadata) if isinstance(metadata, str) else metadata,
+        subject_keys=tuple(values["subject_keys"]),
+        sources=tuple(values["sources"]),
+        redacted=tuple(values["redacted"]),
+        record_key=values["record_key"] or str(values["record_id"]),
+        version=values["version"],
+        embedding_model=values["embedding_model"],
+        embedding_dims=values["embedding_dims"],
+        occurred_at=values["occurred_at"],
+        created_at=values["created_at"],
+        expires_at=values["expires_at"],
+        superseded_at=values["superseded_at"],
+    )

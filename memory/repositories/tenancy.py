@@ -1,0 +1,84 @@
+"""The tenant of a transaction, and what the installation knows about itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import fetch
+from memory.types import Capabilities
+
+__all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems"]
+
+HEAD: Final = "memory_0010"
+"""The revision this version of the library is written for."""
+
+SETTING: Final = "with s as materialized (select set_config('app.current_tenant', $1, true) as t)"
+"""Sets the tenant in the statement that reads.
+
+Only what is read by ``from s cross join lateral (... where tenant_key = s.t ... limit n)`` may
+follow: a lateral with a limit is never flattened, so the setting is there before the policies look
+at it. Other forms returned nothing, or the rows of the previous tenant.
+"""
+
+
+async def enter(connection: AsyncConnection, tenant_key: str) -> None:
+    """Set the tenant for the rest of the transaction."""
+    await fetch(connection, "select set_config('app.current_tenant', $1, true)", tenant_key)
+
+
+async def claim(connection: AsyncConnection, pepper_check: str) -> bool:
+    """Record the pepper's check value; false when another one is recorded."""
+    rows = await fetch(connection, "select memory.claim_installation($1)", pepper_check)
+    return bool(rows[0][0])
+
+
+_MEASURE: Final = """
+select
+    current_setting('server_version'),
+    (
+        select e.extversion from pg_catalog.pg_extension as e where e.extname = 'vector'
+    ),
+    (
+        select quote_ident(n.nspname) from pg_catalog.pg_extension as e
+        join pg_catalog.pg_namespace as n on n.oid = e.extnamespace
+        where e.extname = 'vector' and has_schema_privilege(n.oid, 'usage')
+    )
+"""
+
+
+async def measure(connection: AsyncConnection) -> tuple[Capabilities, str | None]:
+    """Return what the server can do, and the quoted schema that holds pgvector, if any."""
+    version, extension, schema = (await fetch(connection, _MEASURE))[0]
+    capabilities = Capabilities(
+        store="postgres",
+        vector_search="in-process" if schema is None else "pgvector",
+        pgvector_version=extension,
+        server_version=version,
+    )
+    return capabilities, schema
+
+
+_PROBLEMS: Final = """
+select
+    (select array_agg(a.version_num) from memory.alembic_version as a),
+    memory.pepper_matches($1),
+    (
+        select r.rolsuper or r.rolbypassrls from pg_catalog.pg_roles as r
+        where r.rolname = current_user
+    )
+"""
+
+
+async def problems(connection: AsyncConnection, pepper_check: str) -> tuple[str, ...]:
+    """Say in words what keeps this process from serving; nothing when it is ready."""
+    revisions, pepper, unbound = (await fetch(connection, _PROBLEMS, pepper_check))[0]
+    found = []
+    if HEAD not in (revisions or []):
+        found.append(f"the schema is not at revision {HEAD}: run alembic upgrade head")
+    if pepper is False:
+        found.append("the subject pepper is not the one this installation was first used with")
+    if unbound:
+        found.append("the role bypasses row level security: connect as an unprivileged one")
+    return tuple(found)
