@@ -114,7 +114,7 @@ def _is_pan(text: str, match: re.Match[str]) -> bool:
     if code.isalnum():
         return code.isupper() or code.islower()
     left, right = match.groups()
-    year = left == " " and code[6:8] in {"19", "20"}
+    year = left == " " and "1980" <= code[6:10] < "2040"
     if not code.isupper() or year or (right and left.split() != right.split()):
         return False
     return left in {"-", ".", "\n"} or any(map(str.islower, text[max(0, start - 40) : end + 40]))

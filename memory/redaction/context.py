@@ -10,11 +10,10 @@ masked or about to be: that keeps a second pass from reading more into the text 
 from __future__ import annotations
 
 import re
-from functools import partial
-from itertools import takewhile
 from typing import NamedTuple
 
 from memory.redaction.masks import HIDDEN
+from memory.redaction.tables import column_head
 from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED, UNITS
 
 __all__ = ["Said", "about", "cue_of", "glued", "says"]
@@ -28,7 +27,6 @@ _PIECE = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCOUNT = re.compile(r"\b[Aa][/\\.][Cc]\b")
-_LINE = 512
 _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
 _OPEN_KEY_WORDS = (
     "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
@@ -247,25 +245,10 @@ def about(text: str, start: int, end: int, lengths: frozenset[int] = frozenset()
 
 
 def _above(text: str, start: int) -> Said | None:
-    """Return what the head of a table of separated values calls the span's column."""
-    line = text.rfind("\n", max(0, start - _LINE), start) + 1
-    if not line:
-        return None
-    end = text.find("\n", line, line + _LINE)
-    row = text[line : end if end >= 0 else line + _LINE]
-    above = text[max(0, line - _LINE) : line - 1].split("\n")
-    for separator in ",|\t;":
-        count = row.count(separator)
-        table = list(takewhile(partial(_has, separator, count), reversed(above)))
-        if count and table:
-            name = table[-1].split(separator)[text.count(separator, line, start)].strip()
-            said = before(f"{name}:", len(name) + 1)
-            return said if said.cue and not said.gap else None
-    return None
-
-
-def _has(separator: str, count: int, line: str) -> bool:
-    return line.count(separator) == count
+    """Return what the head of a table calls the span's column."""
+    name = column_head(text, start)
+    said = before(f"{name}:", len(name) + 1) if name else None
+    return said if said and said.cue and not said.gap else None
 
 
 def says(text: str, start: int, end: int, *cues: str) -> bool:

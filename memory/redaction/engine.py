@@ -32,7 +32,7 @@ from memory.redaction import (
     numbers,
 )
 from memory.redaction.candidate import Candidate
-from memory.redaction.normalise import normalise
+from memory.redaction.normalise import Copy, normalise
 from memory.redaction.view import View
 from memory.types import Finding
 
@@ -137,18 +137,7 @@ class PatternRedactor:
             if not detectors:
                 break
             hidden = masks.hide(hidden, ((one.start, one.end) for one in found))
-        findings: list[Finding] = []
-        pieces: list[str] = []
-        last = 0
-        for start, end, kind in sorted(chosen):
-            if len(findings) % _PAUSE == _PAUSE - 1:
-                yield
-            first, stop = copy.original(start - len(heading), end - len(heading))
-            replacement = masks.mask(kind, body[start:end])
-            findings.append(Finding(kind=kind, start=first, end=stop, replacement=replacement))
-            pieces += text[last:first], replacement
-            last = stop
-        return "".join((*pieces, text[last:])), tuple(findings)
+        return (yield from _cut(text, copy, body, len(heading), chosen))
 
     def _round(
         self, text: str, floor: int, detectors: _Detectors
@@ -186,6 +175,24 @@ class PatternRedactor:
             if _touches(text, start, end):
                 return chosen.candidates, self._detectors
         return chosen.candidates, tuple(again)
+
+
+def _cut(
+    text: str, copy: Copy, body: str, heading: int, chosen: Sequence[Candidate]
+) -> Generator[None, None, _Result]:
+    """Put the masks into the original text."""
+    findings: list[Finding] = []
+    pieces: list[str] = []
+    last = 0
+    for start, end, kind in sorted(chosen):
+        if len(findings) % _PAUSE == _PAUSE - 1:
+            yield
+        first, stop = copy.original(start - heading, end - heading)
+        replacement = masks.mask(kind, body[start:end])
+        findings.append(Finding(kind=kind, start=first, end=stop, replacement=replacement))
+        pieces += text[last:first], replacement
+        last = stop
+    return "".join((*pieces, text[last:])), tuple(findings)
 
 
 def _touches(text: str, start: int, end: int) -> bool:

@@ -89,9 +89,10 @@ def aadhaar(number: Number) -> bool:
         return False
     if number.cue in {"aadhaar", "virtual_id"}:
         return True
-    if number.thing or number.cue in {"upi", "account"} or not number.regular:
+    if number.thing or number.cue in {"upi", "account"} or not number.regular or _years(number):
         return False
-    return not (_mobile(number.digits[2:]) and number.digits[:2] == "91") and not _years(number)
+    dialled = number.digits[:2] == "91" and _mobile(number.digits[2:])
+    return number.lengths == (4, 4, 4) or not dialled
 
 
 def virtual_id(number: Number) -> bool:
