@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from types import ModuleType
+
+from memory import fingerprint, maintenance, redaction
 from memory.embedding import HashingEmbedder
 from memory.errors import (
     ConflictError,
@@ -18,12 +22,15 @@ from memory.errors import (
     UnknownRecordError,
     UnknownSourceError,
 )
+from memory.maintenance.verify import verify_install
 from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redactor
 from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
+from memory.stores.postgres import PostgresStore
 from memory.types import (
     Anchor,
     Capabilities,
+    Check,
     Counts,
     Derived,
     Finding,
@@ -40,6 +47,7 @@ from memory.types import (
 __all__ = [
     "Anchor",
     "Capabilities",
+    "Check",
     "ConflictError",
     "Counts",
     "Derived",
@@ -58,6 +66,7 @@ __all__ = [
     "Memory",
     "MemoryServiceError",
     "PartialErasureError",
+    "PostgresStore",
     "ProvenanceRequiredError",
     "Purged",
     "Readiness",
@@ -74,4 +83,29 @@ __all__ = [
     "Tombstone",
     "UnknownRecordError",
     "UnknownSourceError",
+    "__version__",
+    "embedded",
+    "fingerprint",
+    "maintenance",
+    "migrate",
+    "redaction",
+    "verify_install",
 ]
+
+__version__ = version("erasable-memory")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import what only deployments and trials need when it is asked for.
+
+    Alembic takes longer to import than everything else together.
+    """
+    if name == "migrate":
+        import memory.migrate as found  # noqa: PLC0415
+
+        return found
+    if name == "embedded":
+        import memory.embedded as found  # noqa: PLC0415
+
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
