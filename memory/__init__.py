@@ -101,11 +101,11 @@ def __getattr__(name: str) -> ModuleType:
     Alembic takes longer to import than everything else together.
     """
     if name == "migrate":
-        import memory.migrate as found  # noqa: PLC0415
+        import memory.migrate as migrations  # noqa: PLC0415
 
-        return found
+        return migrations
     if name == "embedded":
-        import memory.embedded as found  # noqa: PLC0415
+        import memory.embedded as server  # noqa: PLC0415
 
-        return found
+        return server
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
