@@ -122,3 +122,9 @@ create constraint trigger seal after insert on memory.pending_evidence
 deferrable initially deferred for each row execute function memory.seal();
 
 alter table memory.pending_evidence enable always trigger seal;
+
+-- Until it is sealed, evidence is changed by the triggers that write and seal it, and by nobody.
+create trigger immutable before update or delete on memory.pending_evidence
+for each statement when (pg_trigger_depth() = 0) execute function memory.refuse_change();
+
+alter table memory.pending_evidence enable always trigger immutable;
