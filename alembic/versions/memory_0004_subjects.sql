@@ -11,6 +11,7 @@ set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     batch record;
+    known bigint;
     barred boolean;
     held boolean;
 begin
@@ -30,15 +31,20 @@ begin
         if not exists (select from memory.tenants as x where x.tenant_key = batch.tenant) then
             insert into memory.tenants (tenant_key) values (batch.tenant) on conflict do nothing;
         end if;
-        insert into memory.subjects (tenant_key, subject_hash)
-        select batch.tenant, h.hash from unnest(batch.direct) as h (hash)
-        on conflict do nothing;
-        select bool_or(q.blocked), bool_or(q.held) into barred, held
-        from unnest(batch.direct) as h (hash)
-        cross join lateral (
-            select s.blocked, s.held from memory.subjects as s
-            where s.tenant_key = batch.tenant and s.subject_hash = h.hash offset 0 for key share
-        ) as q;
+        -- Usually everybody is known. The lock must follow the insert that waited for another's.
+        for attempt in 1..2 loop
+            select count(*), bool_or(q.blocked), bool_or(q.held) into known, barred, held
+            from unnest(batch.direct) as h (hash)
+            cross join lateral (
+                select s.blocked, s.held from memory.subjects as s
+                where s.tenant_key = batch.tenant and s.subject_hash = h.hash
+                offset 0 for key share
+            ) as q;
+            exit when known = coalesce(cardinality(batch.direct), 0);
+            insert into memory.subjects (tenant_key, subject_hash)
+            select batch.tenant, h.hash from unnest(batch.direct) as h (hash)
+            on conflict do nothing;
+        end loop;
         if barred then
             raise exception 'this person is not to be remembered' using errcode = 'ME005';
         end if;
