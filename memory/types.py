@@ -17,6 +17,7 @@ from memory import rendering
 __all__ = [
     "Anchor",
     "Capabilities",
+    "Check",
     "Counts",
     "Derived",
     "Finding",
@@ -264,3 +265,15 @@ class Readiness:
 
     ready: bool
     problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One property of an installation: ``ok`` is true, false, or None where it cannot be read.
+
+    ``detail`` names the database objects and roles that break it, never a key or a text.
+    """
+
+    property: str
+    ok: bool | None
+    detail: str

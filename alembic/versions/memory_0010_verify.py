@@ -1,0 +1,29 @@
+"""Checking an installation against what was released."""
+
+from __future__ import annotations
+
+from alembic import op
+
+from memory import ddl
+
+revision = "memory_0010"
+down_revision = "memory_0009"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for statement in ddl.statements(__file__):
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    for function in (
+        "grant_auditor",
+        "verify_install",
+        "installation_state",
+        "access_offences",
+        "index_offences",
+        "constraint_offences",
+    ):
+        op.execute(f"drop function memory.{function}")

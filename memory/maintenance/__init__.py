@@ -1,0 +1,1 @@
+"""What operators run: checks of an installation and of what it holds."""
