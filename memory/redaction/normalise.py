@@ -1,8 +1,8 @@
-"""A copy of the text for matching, and the way back to the original's offsets.
+r"""A copy of the text for matching, and the way back to the original's offsets.
 
 People write identifiers with no-break spaces, zero-width characters, en dashes, full-width letters
-and the digits of their own script. The copy has plain ones instead: every replacement is one
-character for one, and characters that show nothing are left out, with their places remembered.
+and the digits of their own script; programs write ``\n``, ``\u0967`` and ``%2B``. The copy has one
+plain character for each of these and none for what shows nothing; the gaps are remembered.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["Copy", "normalise"]
 
 # Soft hyphen, grapheme joiner, Arabic letter mark, Mongolian separators, zero-width and
 # bidirectional marks, word joiners, variation selectors, the keycap ring, tag characters.
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u20e3\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]+"
 )
+_GAP = re.compile(
+    rf"{_INVISIBLE}|%(20|2[Bb]|2[Ff]|40|3[Aa]|3[Dd]|0[9AaDd])"
+    r"|\\{1,4}(?:([nrt/])|u([0-9a-fA-F]{4}))"
+)
+_ESCAPED = {"n": "\n", "r": "\n", "t": "\t", "/": "/"}
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u3164"
 _DASHES = "\u058a\u1806\u2010-\u2015\u2043\u2212\u2e3a\u2e3b\ufe58\ufe63\uff0d"
 _DOTS = "\u00b7\u2024\u2027\u2219\u22c5\u30fb\uff0e\uff65"
@@ -57,12 +63,14 @@ class Copy:
     """The copy and, where characters were left out, how to find an offset again.
 
     ``kept`` are the starts in the copy of the stretches between gaps, ``shifts`` how much was left
-    out before each.
+    out before each, ``escapes`` the characters that were written as an escape and by how much that
+    was longer.
     """
 
     text: str = field(repr=False)
     kept: tuple[int, ...] = ()
     shifts: tuple[int, ...] = ()
+    escapes: Mapping[int, int] = field(default_factory=dict)
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Return the span in the original: invisible characters inside belong to it."""
@@ -70,26 +78,42 @@ class Copy:
             return start, end
         first = self.shifts[bisect_right(self.kept, start) - 1]
         last = self.shifts[bisect_right(self.kept, end - 1) - 1]
-        return start + first, end + last
+        return start + first, end + last + self.escapes.get(end - 1, 0)
 
 
 def normalise(text: str) -> Copy:
-    """Return the copy to match on. Linear; an ASCII text is its own copy."""
-    if text.isascii():
+    """Return the copy to match on. Linear; a text in plain ASCII is its own copy."""
+    if text.isascii() and "%" not in text and "\\" not in text:
         return Copy(text=text)
     plain = text.translate(_TABLE)
-    if _INVISIBLE.search(plain) is None:
+    if _GAP.search(plain) is None:
         return Copy(text=plain)
     pieces, kept, shifts = [], [], []
+    escapes = {}
     length = gone = last = 0
-    for gap in _INVISIBLE.finditer(plain):
-        pieces.append(plain[last : gap.start()])
+    for gap in _GAP.finditer(plain):
+        shown = _shown(gap)
+        stretch = plain[last : gap.start()] + shown
+        pieces.append(stretch)
         kept.append(length)
         shifts.append(gone)
-        length += gap.start() - last
-        gone += gap.end() - gap.start()
+        length += len(stretch)
+        if shown:
+            escapes[length - 1] = gap.end() - gap.start() - 1
         last = gap.end()
+        gone = last - length
     pieces.append(plain[last:])
     kept.append(length)
     shifts.append(gone)
-    return Copy(text="".join(pieces), kept=tuple(kept), shifts=tuple(shifts))
+    return Copy(text="".join(pieces), kept=tuple(kept), shifts=tuple(shifts), escapes=escapes)
+
+
+def _shown(gap: re.Match[str]) -> str:
+    """Return what a gap stands for: nothing, or the one character that is escaped."""
+    percent, letter, code = gap.groups()
+    if letter:
+        return _ESCAPED[letter]
+    if not percent and not code:
+        return ""
+    char = chr(int(percent or code, 16)).translate(_TABLE)
+    return "" if re.fullmatch(_INVISIBLE, char) else char

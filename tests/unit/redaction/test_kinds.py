@@ -161,3 +161,20 @@ def test_an_invisible_character_inside_belongs_to_the_span(mark: str) -> None:
     masked, (found,) = default_redactor.redact(text)
     assert masked == f"é{mark}call [PHONE:****3210]{mark} now"
     assert text[found.start : found.end] == f"98765{mark}43210"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (r'{"t": "call\n9876543210"}', r'{"t": "call\n[PHONE:****3210]"}'),
+        (r"line\tABCPK1234F\n", r"line\t[PAN]\n"),
+        ("To=%2B919876543210&x=1", "To=[PHONE:****3210]&x=1"),
+        ("mail=ramesh%40example.com", "mail=[EMAIL]"),
+        (r"call \u0967\u096f 9876543210", r"call \u0967\u096f [PHONE:****3210]"),
+        (r"\u096f\u096e\u096d\u096c\u096b\u096a\u0969\u0968\u0967\u0966", "[PHONE:****3210]"),
+        ("a rise of 5 %20 people", "a rise of 5 %20 people"),
+        (r"C:\new\table", r"C:\new\table"),
+    ],
+)
+def test_identifiers_in_escaped_text_are_found_and_the_escapes_stay(text: str, masked: str) -> None:
+    assert default_redactor.redact(text)[0] == masked

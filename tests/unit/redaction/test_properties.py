@@ -36,6 +36,10 @@ FRAGMENTS = [
         "\u0967\u0968\u0969",
         "\uff19\uff18",
         "\n\n",
+        "%2B",
+        "%40",
+        "\\n",
+        "\\u0967",
         *"[]()+-.,/_@:=#| \n\t",
     ),
 ]
@@ -80,4 +84,6 @@ def test_the_copy_maps_back_to_the_characters_it_was_made_from(text: str) -> Non
     starts = [copy.original(at, at + 1)[0] for at in range(len(copy.text))]
     assert starts == sorted(set(starts))
     for at, start in enumerate(starts):
-        assert normalise(text[start]).text == copy.text[at]
+        end = copy.original(at, at + 1)[1]
+        assert normalise(text[start]).text == copy.text[at] or text[start] in "%\\"
+        assert start < end <= len(text)
