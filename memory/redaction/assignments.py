@@ -64,10 +64,11 @@ def assigned_secrets(view: View) -> Iterator[Candidate]:
             continue
         start, end = _trimmed(value)
         quoted, password = value[3] is None, match[1] is not None
-        if _is_value(text[start:end], password=password, quoted=quoted):
-            prose = not quoted and ":" in match[0] and _goes_on(text, start, end)
-            kind = "password" if password else "secret"
-            yield Candidate(start, end, "" if prose else kind)
+        sure = _is_value(text[start:end], password=password, quoted=quoted) and (
+            quoted or ":" not in match[0] or not _goes_on(text, start, end)
+        )
+        kind = "password" if password else "secret"
+        yield Candidate(start, end, kind if sure else "")
 
 
 def _assigns(view: View, match: re.Match[str]) -> bool:

@@ -216,11 +216,18 @@ _ALNUM = re.compile(r"[A-Za-z0-9]")
 def ibans(view: View) -> Iterator[Candidate]:
     """ISO 13616: country, two check digits (MOD 97-10), and exactly the country's length."""
     for digit, end in view.groups:
-        if digit > 1 and end - digit > 1 and view.text[digit - 1].isalpha():
+        if digit > 1 and end - digit > 1 and _begins(view.text, digit - 2):
             start = _IBAN_START.match(view.text, digit - 2)
             candidate = _iban_at(view.text, start) if start else None
             if candidate:
                 yield candidate
+
+
+def _begins(text: str, start: int) -> bool:
+    """Return whether two letters begin here that are no part of a hyphenated code."""
+    if not text[start : start + 2].isalpha():
+        return False
+    return text[start - 1 : start] != "-" or not text[max(0, start - 2) : start - 1].isalnum()
 
 
 def _iban_at(text: str, head: re.Match[str]) -> Candidate | None:

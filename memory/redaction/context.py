@@ -26,6 +26,7 @@ _PIECE = re.compile(
     r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OPERATOR = re.compile(r"%| ?[+*^] ?[0-9(]")
 _ACCOUNT = re.compile(r"\b[Aa][/\\.][Cc]\b")
 _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
 _OPEN_KEY_WORDS = (
@@ -201,6 +202,8 @@ class _Backwards:
 
 def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
+    if _OPERATOR.match(text, end):
+        return Said("amount")
     nearest = _pieces_after(text, end, 24)[:2]
     if not nearest:
         return None

@@ -79,7 +79,11 @@ class _Chain:
                 break
             if total >= _SHORTEST and (last - first < _GROUPS or len(self._spans) <= _LONGEST):
                 ends.append((last, total))
-        for last, total in reversed(ends):
+        ends.reverse()
+        if first == 0 and self._plus >= 0:
+            # With a plus the number is as long as it is: the next line is another one.
+            ends.sort(key=lambda end: any("\n" in joint for joint in self._joints[: end[0]]))
+        for last, total in ends:
             if self._whole(first, last):
                 kind = self._kind(first, last, total)
                 if kind:

@@ -52,9 +52,10 @@ _CUE_WORDS = {
         revision rev build version ver release job run trace span inode pid tid uuid guid
         row record tweet isin cnr fir survey khasra plot toll parcel fastag rto chassis
         engine meter rma lr gr bl container product item imo mmsi dose lottery packet frame
-        payment refund ticketid enrollment enrolment roll consumer counter ckyc lan loan
-        sanction deed stamp ledger journal ऑर्डर आर्डर आदेश बिल चालान रसीद टिकट शिकायत
-        इनवॉइस ट्रैकिंग लेनदेन संदर्भ পার্সেল অর্ডার ஆர்டர் ఆర్డర్ ઓર્ડર ಆರ್ಡರ್ ഓർഡർ ਆਰਡਰ
+        payment refund ticketid enrollment enrolment roll consumer counter seat coach box
+        req ckyc lan loan sanction deed stamp ledger journal ऑर्डर आर्डर आदेश बिल चालान रसीद
+        टिकट शिकायत इनवॉइस ट्रैकिंग लेनदेन संदर्भ পার্সেল অর্ডার ஆர்டர் ఆర్డర్ ઓર્ડર ಆರ್ಡರ್
+        ഓർഡർ ਆਰਡਰ
     """,
     "amount": """
         amount amt total subtotal sum balance bal price cost paid pay salary revenue turnover budget
@@ -69,7 +70,7 @@ _CUE_WORDS = {
         device message msg request req session event application app registration reg
         connection subscription tenant merchant store terminal agent dealer franchise branch
         site project task issue bug entry object document doc file page query thread channel
-        house gate seat coach train flight bus vehicle stock form staff badge permit scheme
+        house gate train flight bus vehicle stock form staff badge permit scheme
         certificate cert property tax gas lpg electricity water ca bp cust
     """,
 }
