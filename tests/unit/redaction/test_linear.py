@@ -63,12 +63,12 @@ UNITS = {
 
 
 def seconds(text: str) -> float:
-    """Return the best of several runs: noise only ever adds."""
+    """Return the best of several runs in the thread's own time: noise only ever adds."""
     best = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()
         everything.redact(text)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 
@@ -92,9 +92,9 @@ def test_twice_the_text_takes_about_twice_the_time(unit: str) -> None:
 )
 def test_what_the_rule_refuses_would_really_be_slow(pattern: str, bad: str) -> None:
     assert objection(pattern)
-    start = time.perf_counter()
+    start = time.thread_time()
     re.search(pattern, bad)
-    slow = time.perf_counter() - start
-    start = time.perf_counter()
+    slow = time.thread_time() - start
+    start = time.thread_time()
     re.search(r"CASE-\d+", bad)
-    assert slow > 10 * (time.perf_counter() - start)
+    assert slow > 10 * (time.thread_time() - start)
