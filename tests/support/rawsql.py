@@ -167,13 +167,13 @@ async def derive(
 
 
 async def forget(
-    connection: Connection, tenant: str, person: str | None = None, **named: object
+    connection: Connection, tenant: str | None, person: str | None = None, **named: object
 ) -> asyncpg.Record:
     """Call memory.forget in the caller's transaction."""
     values = {
         "tenant": tenant,
         "person": person,
-        "person_hash": None if person is None else hash_of(tenant, person),
+        "person_hash": None if person is None else hash_of(tenant or "", person),
         **named,
     }
     arguments = ", ".join(f"{name} => ${n}" for n, name in enumerate(values, 1))
