@@ -130,8 +130,8 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         record_subjects.link_kept records.complete records.counted records.identity_fixed
     ', 'O'),
     ('enabled', '
-        decisions.immutable pending_evidence.seal purge_receipts.immutable records.erase
-        tombstones.immutable
+        decisions.immutable pending_evidence.immutable pending_evidence.seal
+        purge_receipts.immutable records.erase tombstones.immutable
     ', 'A'),
     ('evidence column', '
         chain_heads.digest chain_heads.tenant_key decisions.action decisions.subject_hash
@@ -183,7 +183,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
     ('function', 'lease_purges', '7819f06e871d2b77fb4f3fd03b4bf732'),
-    ('function', 'link_added', '1973c532ee187eb696378fd7a1dd58ea'),
+    ('function', 'link_added', 'b774444c48b95b6665d564f854f0c0f3'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),
     ('function', 'lock_records', '51d77db88b83f3298037db36ad2743dd'),
     ('function', 'lock_subject', 'd159c5785426e3f87e247bc548c4667e'),
@@ -263,6 +263,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('trigger', '
         decisions.immutable purge_receipts.immutable tombstones.immutable
     ', 'b73ea0d16198b5d1cce784e824109ac7'),
+    ('trigger', 'pending_evidence.immutable', '6b943bca5beee6d44e5110bcad9a8d75'),
     ('trigger', 'pending_evidence.seal', '7fa616172177ddce4b51b4d8c32fc72c'),
     ('trigger', 'provenance.edge_fixed', 'a637eb0a1bf61b6e41931b96a95a0952'),
     ('trigger', 'provenance.edge_kept', '6d34246cf0ae4a59ab4389204326ad80'),
@@ -281,7 +282,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         record_subjects.no_truncate records.no_truncate subjects.no_truncate
         tenant_counts.no_truncate tenants.no_truncate tombstones.no_truncate
     ', 'b143861c486dcd520f9da883f0d59218'),
-    ('vector check', 'records.embedding_is_vector', 'b903cc758bb90bd425aafecad47f2a91')
+    ('vector check', 'records.embedding_is_vector', 'f088e0e8ccbcf33bc2e1262cdd051a83')
     ) as m (kind, names, definition)
     cross join lateral regexp_split_to_table(btrim(m.names, E' \n'), '\s+') as n (name);
 $$;
