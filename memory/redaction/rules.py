@@ -67,7 +67,8 @@ class Number:
         lengths = self.lengths
         if len(lengths) == 2:
             return "\n" in self.joints or lengths in _HALVES
-        return self.bare or set(lengths) == {4} or lengths == (3, 3, 3, 3)
+        fours = set(lengths[:-1]) == {4} and 2 <= lengths[-1] <= 4
+        return self.bare or fours or lengths == (3, 3, 3, 3)
 
     @property
     def thing(self) -> bool:
