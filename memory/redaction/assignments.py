@@ -39,8 +39,8 @@ _VALUE = re.compile(
 
 _TRAILING = ").,?}]\u0964"
 _PLACEHOLDER = re.compile(
-    r"[<${%\[(]|(?:\*+|x+|\.+|-+|_+)$|(?:your|my|the|enter|insert|some|example|os\.|env\b|env\.|process\.|"
-    r"self\.|this\.|config\.|settings\.|args\.|request\.|req\.|getenv|function|lambda|await)",
+    r"[<${%\[(]|(?:\*+|x+|\.+|-+|_+)$|(?:your|my|the|enter|insert|some|example)(?:[_\- ]|$)"
+    r"|(?:os|env|process|self|this|config|settings|args|request|req)\.|(?:getenv|function|lambda|await)\b",
     re.IGNORECASE,
 )
 _NOT_A_VALUE_WORDS = """

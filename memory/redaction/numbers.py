@@ -158,6 +158,8 @@ class _Chain:
         if after.isascii() and after.isalnum():
             return _TAIL.match(self._text, end) is not None
         following = self._text[end + 1 : end + 2]
+        if after == ":":
+            return not following.isdigit()
         return not (after in {"_", "."} and following.isascii() and following.isalnum())
 
     def _candidate(self, first: int, last: int, kind: str) -> Candidate:
