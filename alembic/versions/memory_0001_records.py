@@ -15,6 +15,18 @@ depends_on = None
 
 
 def upgrade() -> None:
+    # In a host's own history no env.py of ours has made the schema. "if not exists" would want the
+    # privilege to create it even where it is there.
+    op.execute(
+        """
+        do $$
+        begin
+            if to_regnamespace('memory') is null then
+                create schema memory;
+            end if;
+        end $$
+        """
+    )
     op.create_table(
         "installation",
         sa.Column("singleton", sa.Boolean(), server_default=sa.text("true"), nullable=False),

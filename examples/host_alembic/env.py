@@ -50,8 +50,6 @@ def migrate(connection: sa.Connection) -> None:
         include_name=include_name,
     )
     with context.begin_transaction():
-        # What memory's own env.py would do first.
-        context.execute("create schema if not exists memory")
         context.run_migrations()
 
 
