@@ -112,9 +112,10 @@ class PostgresStore:
             old = (await reads.by_ids(connection, tenant_key, [record_id])).get(record_id)
             if old is None:
                 raise UnknownRecordError("record_id: no such record")
-            if old.superseded_at is not None:
+            # This version and no other: a newer one may have come since it was read.
+            if not await writes.supersede(connection, tenant_key, [record_id]):
                 raise ConflictError("record_id: a newer version has taken its place")
-            (item,) = await _placed(connection, tenant_key, [draft])
+            item = Placed(draft=draft, version=old.version + 1)
             return (await writes.write(connection, tenant_key, [item]))[0]
 
         return await self._access.several(work)

@@ -1,0 +1,151 @@
+"""What tests of the PostgreSQL store look for in the database, past the store and its policies."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+import asyncpg
+from sqlalchemy.exc import SQLAlchemyError
+
+from memory import MemoryServiceError
+from rawsql import TABLES, Connection
+
+# Each query lists what must not be, in the tenants whose key begins with $1.
+_RULES = {
+    "derived without a source": """
+        select r.tenant_key, r.record_id::text from memory.records as r
+        where r.origin = 'derived' and not exists (
+            select from memory.provenance as p
+            where p.tenant_key = r.tenant_key and p.derived_id = r.record_id)
+    """,
+    "about nobody": """
+        select r.tenant_key, r.record_id::text from memory.records as r
+        where not exists (
+            select from memory.record_subjects as l
+            where l.tenant_key = r.tenant_key and l.record_id = r.record_id)
+    """,
+    "subject not inherited": """
+        select p.tenant_key, p.derived_id::text from memory.provenance as p
+        join memory.record_subjects as l
+            on l.tenant_key = p.tenant_key and l.record_id = p.source_id
+        where not exists (
+            select from memory.record_subjects as k
+            where k.tenant_key = p.tenant_key and k.record_id = p.derived_id
+                and k.subject_key = l.subject_key)
+    """,
+    "edge to nothing": """
+        select p.tenant_key, p.derived_id::text from memory.provenance as p
+        where not exists (
+            select from memory.records as r
+            where r.tenant_key = p.tenant_key and r.record_id = p.source_id)
+            or not exists (
+            select from memory.records as r
+            where r.tenant_key = p.tenant_key and r.record_id = p.derived_id)
+    """,
+    "link, posting or artefact of nothing": """
+        select x.tenant_key, x.record_id::text from (
+            select tenant_key, record_id from memory.record_subjects
+            union all select tenant_key, record_id from memory.postings
+            union all select tenant_key, record_id from memory.artefacts
+        ) as x
+        where not exists (
+            select from memory.records as r
+            where r.tenant_key = x.tenant_key and r.record_id = x.record_id)
+    """,
+    "two current versions": """
+        select r.tenant_key, r.record_key from memory.records as r
+        where r.superseded_at is null and r.record_key is not null
+        group by r.tenant_key, r.record_key having count(*) > 1
+    """,
+    "evidence that was not sealed": """
+        select e.tenant_key, e.subject_hash from memory.pending_evidence as e
+    """,
+    "broken chain": """
+        select t.tenant_key, t.seq::text from (
+            select s.*, lag(s.digest, 1, '') over (
+                partition by s.tenant_key order by s.seq) as before
+            from memory.tombstones as s
+        ) as t where t.previous <> t.before
+    """,
+}
+
+
+async def broken_rules(inspector: Connection, tenants: str = "") -> dict[str, list[str]]:
+    """Every rule of the schema that the tenants with this prefix break, and where."""
+    found = {}
+    for rule, query in _RULES.items():
+        rows = await inspector.fetch(
+            f"select x.* from ({query}) as x where starts_with(x.tenant_key, $1)", tenants
+        )
+        if rows:
+            found[rule] = [str(tuple(row)) for row in rows]
+    return found
+
+
+async def mentions(inspector: Connection, *needles: str) -> dict[str, int]:
+    """The tables in which one of the words stands in any column, with the number of rows."""
+    found = {}
+    for table in TABLES:
+        count = await inspector.fetchval(
+            f"select count(*) from memory.{table} as t where exists ("
+            " select from unnest($1::text[]) as n where position(n in t::text) > 0)",
+            list(needles),
+        )
+        if count:
+            found[table] = count
+    return found
+
+
+async def rows_of(inspector: Connection, tenants: str) -> dict[str, int]:
+    """The tables that hold rows of tenants with this prefix, with their number."""
+    found = {}
+    for table in TABLES:
+        if table in ("artefact_claims", "installation"):
+            continue
+        count = await inspector.fetchval(
+            f"select count(*) from memory.{table} where starts_with(tenant_key, $1)", tenants
+        )
+        if count:
+            found[table] = count
+    return found
+
+
+async def image(inspector: Connection, tenant: str) -> dict[str, list[str]]:
+    """Every row of a tenant, as text: equal before and after what must not touch it."""
+    found = {}
+    for table in TABLES:
+        if table in ("artefact_claims", "installation"):
+            continue
+        rows = await inspector.fetch(
+            f"select t::text as row from memory.{table} as t where tenant_key = $1 order by 1",
+            tenant,
+        )
+        found[table] = [row["row"] for row in rows]
+    return found
+
+
+def leaks(error: BaseException, secrets: Iterable[str]) -> list[str]:
+    """What an error that reached a caller shows of the driver or of what was sent."""
+    shown = "".join(traceback.format_exception(error)) + repr(error) + str(error)
+    found = [secret for secret in secrets if secret in shown]
+    for part in _chain(error):
+        if not isinstance(part, MemoryServiceError):
+            found.append(f"{type(part).__module__}.{type(part).__name__} in the chain")
+    if isinstance(error, SQLAlchemyError | asyncpg.PostgresError | asyncpg.InterfaceError):
+        found.append("an error of the driver")
+    if error.__cause__ is not None or error.__context__ is not None:
+        found.append("a cause or a context")
+    return found
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    queue: list[Any] = [error]
+    while queue:
+        part = queue.pop()
+        if part is not None and part not in chain:
+            chain.append(part)
+            queue += [part.__cause__, part.__context__]
+    return chain
