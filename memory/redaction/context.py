@@ -22,7 +22,9 @@ _REACH = 64  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
 _PIECE = re.compile(
-    r"[A-Za-z]+|[0-9]+|[\n,:=#(|]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
+    # Letters and digits by turns are a code, not words with numbers between.
+    r"[A-Za-z]+[0-9]+[A-Za-z][A-Za-z0-9]*|[0-9]+[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Za-z]+|[0-9]+"
+    r"|[\n,:=#(|]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
     r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -122,7 +124,7 @@ class _Backwards:
             elif piece in _CURRENCIES:
                 if self._first:
                     return Said("amount")
-            elif piece[0].isalpha():
+            elif piece[0].isalnum():
                 cue = self._word(piece, index)
                 if cue in _THINGS and self._weak and self._gap:
                     break
@@ -202,16 +204,20 @@ class _Backwards:
 
 def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
-    if _OPERATOR.match(text, end):
+    if _counts(text, end):
         return Said("amount")
     nearest = _pieces_after(text, end, 24)[:2]
-    if not nearest:
-        return None
-    if nearest[0] in UNITS:
-        return Said("amount")
     if not any(piece in _OPENERS or cue_of(piece) for piece in nearest):
         return None
     return _linked(_pieces_after(text, end, _REACH)[:8])
+
+
+def _counts(text: str, end: int) -> bool:
+    """Return whether a unit or an operator directly behind makes the number a quantity."""
+    if _OPERATOR.match(text, end):
+        return True
+    nearest = _pieces_after(text, end, 24)
+    return bool(nearest) and nearest[0] in UNITS
 
 
 def _pieces_after(text: str, end: int, reach: int) -> list[str]:
@@ -242,7 +248,7 @@ def _linked(pieces: list[str]) -> Said | None:
 def about(text: str, start: int, end: int, lengths: frozenset[int] = frozenset()) -> Said:
     """Return what the words say about the span: before it, behind it, or above its column."""
     said = before(text, start, lengths)
-    if said.cue and said.binding:
+    if said.cue and said.binding and not (said.gap and _counts(text, end)):
         return said
     return after(text, end) or _above(text, start) or said
 

@@ -55,6 +55,11 @@ CASES = [
         "[ACCOUNT:****5678] is my account number",
     ),
     ("bank_account", "50100012345678, IFSC HDFC0001234", "[ACCOUNT:****5678], IFSC [IFSC]"),
+    (
+        "bank_account",
+        f"commit {'ac' * 4}12ac 50100012345678",
+        f"commit {'ac' * 4}12ac 50100012345678",
+    ),
     ("bank_account", "folio 50100012345678", "folio 50100012345678"),
     ("email", "write to a.b+c@example.co.in, please", "write to [EMAIL], please"),
     ("email", "a.b (at) example (dot) com", "[EMAIL]"),
