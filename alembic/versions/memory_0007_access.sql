@@ -133,7 +133,7 @@ begin
     execute format(
         'grant select on memory.records, memory.record_subjects, memory.provenance, '
         'memory.postings, memory.tenant_counts, memory.tombstones, memory.artefacts, '
-        'memory.purges, memory.purge_receipts, memory.decisions, memory.alembic_version to %I',
+        'memory.purges, memory.purge_receipts, memory.decisions to %I',
         app_role
     );
     execute format(
@@ -150,7 +150,7 @@ begin
         'grant insert on memory.provenance, memory.postings, memory.artefacts to %I', app_role
     );
     execute format(
-        'grant execute on function memory.write_records, memory.forget, '
+        'grant execute on function memory.write_records, memory.forget, memory.revision, '
         'memory.claim_installation, '
         'memory.pepper_matches, memory.lease_purges, memory.settle_purges, memory.defer_purges, '
         'memory.tombstone_digest to %I', app_role

@@ -174,7 +174,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'erase', '0b28727e1369a2ca63825aa33fb18a7f'),
     ('function', 'first_places', '08489a304eb779143ca7ce8cd3fdf6d2'),
     ('function', 'forget', '64c050f7f298ac0eb577e1149c49405f'),
-    ('function', 'grant_app', 'bfcdb5082ff0b0bf804b1c5d6bde4f32'),
+    ('function', 'grant_app', '3e4ccce108437b675e920bfb0856dc37'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
     ('function', 'grant_operator', '1d2e3a2f851d832b6297a6303ad51cb8'),
     ('function', 'grants', 'a4ae12ae67c9914e988a02939c800a80'),
@@ -195,6 +195,15 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'refuse_change', '1345e9d177b2f3e3a40823bb9fda4265'),
     ('function', 'refuse_identity', 'e403caea4fcf10f23bacef8bdc716ceb'),
     ('function', 'refuse_truncate', 'b27496cf63ecb7ebfc536fed6f50dabc'),
+    ('function', 'revision', '
+text
+sql
+i
+f
+f
+
+    select ''memory_0010'';
+'),
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
     ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
     ('function', 'settle', '7cfd5c8c4d47de6478227d745a43689d'),

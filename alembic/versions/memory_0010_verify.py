@@ -19,6 +19,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for function in (
+        "revision",
         "grant_auditor",
         "verify_install",
         "installation_state",

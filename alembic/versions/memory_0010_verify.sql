@@ -295,4 +295,11 @@ begin
     );
 end $$;
 
+-- The newest revision that was applied, whoever keeps the history: where a host has our revisions
+-- in its own, there is no memory.alembic_version to ask.
+create function memory.revision() returns text
+language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+    select 'memory_0010';
+$$;
+
 revoke execute on all functions in schema memory from public;

@@ -62,7 +62,7 @@ async def measure(connection: AsyncConnection) -> tuple[Capabilities, str | None
 
 _PROBLEMS: Final = """
 select
-    (select array_agg(a.version_num) from memory.alembic_version as a),
+    memory.revision(),
     memory.pepper_matches($1),
     (
         select r.rolsuper or r.rolbypassrls from pg_catalog.pg_roles as r
@@ -73,9 +73,9 @@ select
 
 async def problems(connection: AsyncConnection, pepper_check: str) -> tuple[str, ...]:
     """Say in words what keeps this process from serving; nothing when it is ready."""
-    revisions, pepper, unbound = (await fetch(connection, _PROBLEMS, pepper_check))[0]
+    revision, pepper, unbound = (await fetch(connection, _PROBLEMS, pepper_check))[0]
     found = []
-    if HEAD not in (revisions or []):
+    if revision != HEAD:
         found.append(f"the schema is not at revision {HEAD}: run alembic upgrade head")
     if pepper is False:
         found.append("the subject pepper is not the one this installation was first used with")
