@@ -126,7 +126,8 @@ class _Backwards:
                     return Said("amount")
             elif piece[0].isalnum():
                 cue = self._word(piece, index)
-                if cue in _THINGS and self._weak and self._gap:
+                if cue and self._weak and self._gap:
+                    # It is the id of something else that stands between.
                     break
                 if cue:
                     return Said(cue, self._gap, self._personal)
