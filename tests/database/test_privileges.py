@@ -36,7 +36,6 @@ READ = {
     "purges",
     "purge_receipts",
     "decisions",
-    "alembic_version",
 }
 TABLE_GRANTS = {
     **{table: {"SELECT"} for table in READ},
@@ -62,6 +61,7 @@ FUNCTIONS = {
     "forget",
     "claim_installation",
     "pepper_matches",
+    "revision",
     "lease_purges",
     "settle_purges",
     "defer_purges",
