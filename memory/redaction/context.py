@@ -118,7 +118,7 @@ class _Backwards:
         for index in range(len(self._pieces) - 1, -1, -1):
             piece = self._pieces[index]
             if piece.isdigit():
-                if len(piece) not in self._lengths:
+                if len(piece) < 3 or len(piece) not in self._lengths:
                     break
                 self._list_goes_on()
             elif piece in _CURRENCIES:
