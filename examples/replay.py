@@ -231,7 +231,8 @@ async def left(run: Replay, traces: list[str]) -> dict[str, int]:
     for table in tables:
         whose = "tenant_key = $1" if table["has_tenant"] else "$1::text is not null"
         rows = await run.inspector.fetch(
-            f"select concat_ws(chr(10), {table['columns']}) as r from {table['name']} where {whose}",
+            f"select concat_ws(chr(10), {table['columns']}) as r"
+            f" from {table['name']} where {whose}",
             run.memory.tenant_key,
         )
         found[table["name"]] = sum(any(trace in row["r"] for trace in traces) for row in rows)
