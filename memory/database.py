@@ -37,7 +37,13 @@ AnyRow = Row[*tuple[Any, ...]]
 Work = Callable[[AsyncConnection], Awaitable[T]]
 
 _ATTEMPTS = 6
-_DRIVER_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_DRIVER_ERRORS = (
+    SQLAlchemyError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
 
 
 class _PooledConnection(asyncpg.Connection):
@@ -74,8 +80,14 @@ def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
 
 
 def require_asyncpg(source: AsyncEngine | AsyncConnection) -> None:
-    """Raise ``InvalidInputError`` unless the engine or connection speaks asyncpg."""
-    if source.dialect.driver != "asyncpg":
+    """Raise ``InvalidInputError`` unless the engine or started connection speaks asyncpg."""
+    try:
+        driver = source.dialect.driver
+    except SQLAlchemyError:
+        driver = None
+    if driver is None:
+        raise InvalidInputError("connection", "must have been started: async with, or await")
+    if driver != "asyncpg":
         raise InvalidInputError("engine", "must use asyncpg (postgresql+asyncpg://)")
 
 

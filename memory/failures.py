@@ -38,15 +38,19 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME004": lambda: ConflictError("a link of a living record stays"),
     "ME005": lambda: SubjectBlockedError("subject_keys: a person is not to be remembered"),
     "ME006": lambda: UnknownSourceError("sources: no such record"),
+    "ME007": lambda: ConflictError("what would erase without evidence is refused"),
     "ME008": lambda: InvalidInputError("subject_keys", "a record is about somebody"),
+    "ME009": lambda: InstallError("a trigger of this schema is on a table of another"),
+    "ME010": lambda: ConflictError("evidence is never changed"),
     "ME011": lambda: InstallError("a person is known under another hash: is the pepper the same?"),
     "ME012": lambda: InstallError("the tenant of the call is not the one of the connection"),
     "ME013": lambda: ConflictError("expect: the records to erase are not those of the dry run"),
+    "ME014": lambda: InvalidInputError("forget", "names one person or record, an id and a reason"),
     "ME015": lambda: UnknownRecordError("record_id: no such record"),
 }
 
 # SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).
-_RETRYABLE: Final = frozenset({"40001", "40P01", "40003"})
+_RETRYABLE: Final = frozenset({"40001", "40P01"})
 _INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42501", "42704", "25006"})
 _KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "records_current": lambda: ConflictError("record_key: another version came first"),

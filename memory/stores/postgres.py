@@ -13,7 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory import purging
 from memory.database import Access, JoinedAccess, OwnAccess, open_engine
-from memory.errors import ConflictError, InstallError, UnknownRecordError
+from memory.errors import (
+    ConflictError,
+    InstallError,
+    InvalidInputError,
+    StoreUnavailableError,
+    UnknownRecordError,
+)
 from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
 from memory.repositories import erasures, purges, reads, tenancy, writes
 from memory.stores.finding import find
@@ -58,6 +64,10 @@ class PostgresStore:
         transactions of its own. What asks for a retry is a ``RetryableError``: the caller repeats
         the whole transaction.
         """
+        if not isinstance(connection, AsyncConnection):
+            raise InvalidInputError(
+                "connection", "must be an AsyncConnection; a session has one: .connection()"
+            )
         return cls(connection)
 
     @property
@@ -218,8 +228,11 @@ class PostgresStore:
         return self._measured
 
     async def ready(self, pepper_check: str) -> Readiness:
-        """See :meth:`memory.ports.Store.ready`."""
-        problems = await self._access.single(lambda c: tenancy.problems(c, pepper_check))
+        """See :meth:`memory.ports.Store.ready`; a server that cannot answer is a problem too."""
+        try:
+            problems = await self._access.single(lambda c: tenancy.problems(c, pepper_check))
+        except (InstallError, StoreUnavailableError) as error:
+            problems = (str(error),)
         return Readiness(ready=not problems, problems=problems)
 
     async def close(self) -> None:

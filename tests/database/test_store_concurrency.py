@@ -195,7 +195,8 @@ async def test_derive_beside_forget_dies_or_is_erased(play: Play) -> None:
         )
 
     rounds = await play("derive", scenario)
-    assert 10 < len([this for this in rounds if this.refused]) < ROUNDS - 10, "one order only"
+    assert any(this.refused for this in rounds), "one order only"
+    assert any(this.receipts[0].counts.derived for this in rounds), "one order only"
 
 
 async def test_remember_beside_forget_is_counted_once(play: Play) -> None:
@@ -239,7 +240,8 @@ async def test_a_chain_of_derivations_beside_forget_leaves_no_link(play: Play) -
         await this.together(chain(), chain(), this.forget("ann"), refused=(UnknownSourceError,))
 
     rounds = await play("chain", scenario)
-    assert 10 < len([this for this in rounds if this.refused]) < ROUNDS - 10, "one order only"
+    assert any(this.refused for this in rounds), "one order only"
+    assert any(this.receipts[0].counts.derived for this in rounds), "one order only"
 
 
 async def test_two_supersedes_of_one_version_have_one_winner(play: Play) -> None:
