@@ -11,10 +11,10 @@
 -- "offset 0" keeps from being flattened; deletes go by ctid, from an each() that claims "one row"
 -- where unnest() claims ten; plans are generic, since planning cost more than running; and a
 -- penalised plan must not start the JIT compiler.
-create function memory.each(ids uuid[]) returns setof uuid
+create function memory.each(items anyarray) returns setof anyelement
 language plpgsql immutable parallel safe rows 1 set search_path = pg_catalog, pg_temp as $$
 begin
-    return query select u.id from unnest(ids) as u (id);
+    return query select u.item from unnest(items) as u (item);
 end $$;
 
 create function memory.refuse_identity() returns trigger

@@ -151,6 +151,7 @@ begin
     );
     execute format(
         'grant execute on function memory.write_records, memory.forget, memory.revision, '
+        'memory.each, '
         'memory.claim_installation, '
         'memory.pepper_matches, memory.lease_purges, memory.settle_purges, memory.defer_purges, '
         'memory.tombstone_digest to %I', app_role

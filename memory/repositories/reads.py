@@ -25,7 +25,7 @@ _BY_IDS: Final = f"""
 select {COLUMNS}, {LINKS}
 from s
 cross join lateral (
-    select r.* from unnest($2::uuid[]) as u (id)
+    select r.* from memory.each($2::uuid[]) as u (id)
     cross join lateral (
         select r.* from memory.records as r
         where r.tenant_key = s.t and r.record_id = u.id offset 0
@@ -89,8 +89,12 @@ def _page(shape: Shape) -> str:
     candidates = "memory.records as r"
     if shape.subjects:
         candidates = """(
-            select distinct l.record_id as id from memory.record_subjects as l
-            where l.tenant_key = s.t and l.subject_key = any ($5::text[])
+            select distinct l.record_id as id
+            from memory.each($5::text[]) as k (subject_key)
+            cross join lateral (
+                select l.record_id from memory.record_subjects as l
+                where l.tenant_key = s.t and l.subject_key = k.subject_key offset 0
+            ) as l
         ) as c
         cross join lateral (
             select r.* from memory.records as r

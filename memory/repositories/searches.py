@@ -2,7 +2,9 @@
 
 The person comes first: with subjects only their records are read, through the link table. What a
 generic plan does with ``= any (subjects)`` and an ``order by distance`` is left no choice: the
-candidates are materialised and everything else is probed by its full key.
+candidates are materialised and everything else is probed by its full key. ``memory.each`` stands
+for ``unnest``, whose estimate of a parameter makes every generic plan look dear, so that the
+server would plan each call anew, which takes longer than running it.
 """
 
 from __future__ import annotations
@@ -37,8 +39,12 @@ def _candidates(shape: Shape, *, subjects: int, first: int, joined: str = "") ->
     source = "memory.records as r"
     if shape.subjects:
         source = f"""(
-            select distinct l.record_id as id from memory.record_subjects as l
-            where l.tenant_key = s.t and l.subject_key = any (${subjects}::text[])
+            select distinct l.record_id as id
+            from memory.each(${subjects}::text[]) as k (subject_key)
+            cross join lateral (
+                select l.record_id from memory.record_subjects as l
+                where l.tenant_key = s.t and l.subject_key = k.subject_key offset 0
+            ) as l
         ) as c
         cross join lateral (
             select r.* from memory.records as r
@@ -49,7 +55,10 @@ def _candidates(shape: Shape, *, subjects: int, first: int, joined: str = "") ->
 
 
 def _answer(found: str) -> str:
-    """Return the statement that makes records of what ``found`` yields: record_id, rank, extra."""
+    """Return the statement that makes records of what ``found`` yields.
+
+    The best are chosen inside; the order of so few is left to the client.
+    """
     return f"""
 {SETTING}
 select {COLUMNS}, {LINKS}, h.score, h.skipped
@@ -59,7 +68,6 @@ cross join lateral (
     select r.* from memory.records as r
     where r.tenant_key = s.t and r.record_id = h.record_id offset 0
 ) as r
-order by h.place
 """
 
 
@@ -77,8 +85,7 @@ def _by_meaning(shape: Shape, extension: str) -> str:
     select
         c.record_id,
         1 - c.distance as score,
-        (select count(*) from c as other where other.distance is null) as skipped,
-        row_number() over (order by c.distance, c.record_id desc) as place
+        (select count(*) from c as other where other.distance is null) as skipped
     from c where c.distance is not null
     order by c.distance, c.record_id desc
     limit $3""")
@@ -193,8 +200,7 @@ def _by_words(shape: Shape) -> str:
     select
         m.record_id,
         m.present::float8 / cardinality($4::text[]) as score,
-        0 as skipped,
-        row_number() over (order by m.present desc, m.record_id desc) as place
+        0 as skipped
     from ({matched}) as m
     order by m.present desc, m.record_id desc
     limit $3""")
@@ -220,8 +226,7 @@ def _by_time(shape: Shape) -> str:
     select
         r.record_id,
         0::float8 as score,
-        0 as skipped,
-        row_number() over (order by r.occurred_at desc, r.record_id desc) as place
+        0 as skipped
     from {_candidates(shape, subjects=4, first=5 if shape.subjects else 4)}
     order by r.occurred_at desc, r.record_id desc
     limit $3""")
@@ -237,7 +242,8 @@ async def by_time(connection: AsyncConnection, tenant_key: str, query: Query) ->
         query.limit,
         *_filtered(query),
     )
-    return _hits(tenant_key, rows)
+    hits = _hits(tenant_key, rows)
+    return sorted(hits, key=lambda hit: hit.record.occurred_at, reverse=True)
 
 
 _HOLDS_ANY: Final = f"""
@@ -260,4 +266,5 @@ def _filtered(query: Query) -> list[Any]:
 
 
 def _hits(tenant_key: str, rows: Sequence[AnyRow]) -> list[Hit]:
-    return [Hit(record=record(tenant_key, row), score=float(row.score)) for row in rows]
+    hits = [Hit(record=record(tenant_key, row), score=float(row.score)) for row in rows]
+    return sorted(hits, key=lambda hit: (hit.score, hit.record.record_id), reverse=True)

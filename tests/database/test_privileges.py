@@ -62,6 +62,7 @@ FUNCTIONS = {
     "claim_installation",
     "pepper_matches",
     "revision",
+    "each",
     "lease_purges",
     "settle_purges",
     "defer_purges",
