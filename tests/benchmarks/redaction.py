@@ -111,10 +111,10 @@ def seconds(run: Callable[[str], object], samples: Iterable[str]) -> float:
     """Return the best time of five for all the texts."""
     best = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()
         for sample in samples:
             run(sample)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 
