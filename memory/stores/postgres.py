@@ -170,6 +170,10 @@ class PostgresStore:
 
         async def work(connection: AsyncConnection) -> Receipt:
             await tenancy.enter(connection, tenant_key)
+            if not sealed and not order.dry_run and await tenancy.frozen(connection):
+                raise InvalidInputError(
+                    "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
+                )
             return await erasures.forget(connection, tenant_key, order, sealed=sealed)
 
         return await self._access.several(work)
