@@ -149,6 +149,7 @@ class Benchmark:
     async def bulk(self, terms: int) -> None:
         place = self.places["few"]
         for number in range(self.plan.bulk_rounds):
+            await settle(place)
             items = self.load.items(self.plan.bulk, people(f"bulk{number}", 1_000), terms)
             rows = [row(TENANT, item) for item in items]
             name = f"remember_many {terms} terms"
@@ -160,6 +161,7 @@ class Benchmark:
         for number in range(self.plan.large_rounds):
             subject = f"large:{terms}:{number}"
             await self.tell(place, subject, count=self.plan.large, terms=terms)
+            await settle(place)
             name = f"forget {terms} terms"
             receipt = await self.times.take(name, place.memory.forget(subject_key=subject))
             assert receipt.counts.records == self.plan.large * 5 // 4
