@@ -6,6 +6,7 @@ commands below, which arrive validated, redacted and embedded: a store does no p
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -135,7 +136,7 @@ class Draft:
     redacted: tuple[str, ...] = field(repr=False)
     subjects: tuple[Subject, ...] = ()
     record_key: str | None = field(default=None, repr=False)
-    embedding: tuple[float, ...] | None = field(default=None, repr=False)
+    embedding: array[float] | None = field(default=None, repr=False)
     embedding_model: str | None = None
     occurred_at: datetime
     dated: bool
@@ -173,7 +174,7 @@ class Query:
     filters: Filters
     limit: int
     terms: tuple[str, ...] = field(default=(), repr=False)
-    embedding: tuple[float, ...] | None = field(default=None, repr=False)
+    embedding: array[float] | None = field(default=None, repr=False)
     embedding_model: str | None = None
 
 

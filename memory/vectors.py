@@ -41,8 +41,8 @@ Vector = Sequence[float] | SupportsToList
 _MIN_NORM, _MAX_NORM = 1e-15, 1e15
 
 
-def vector(value: object, field: str = "embedding") -> tuple[float, ...]:
-    """Return the values rounded to float32, or raise ``InvalidInputError``.
+def vector(value: object, field: str = "embedding") -> array[float]:
+    """Return the values packed as float32, or raise ``InvalidInputError``.
 
     Anything with ``tolist()`` (numpy, torch) or any sequence of real numbers is taken.
     """
@@ -60,11 +60,11 @@ def vector(value: object, field: str = "embedding") -> tuple[float, ...]:
     return rounded
 
 
-def _rounded(numbers: Sequence[object], field: str) -> tuple[float, ...] | None:
+def _rounded(numbers: Sequence[object], field: str) -> array[float] | None:
     if not set(map(type, numbers)) <= {float, int}:
         numbers = [_real(value, field) for value in numbers]
     try:
-        return tuple(array("f", cast("Sequence[float]", numbers)))
+        return array("f", cast("Sequence[float]", numbers))
     except OverflowError:  # an integer beyond float64
         return None
 

@@ -197,8 +197,9 @@ for each statement execute function memory.refuse_identity();
 -- Writes records with their links, provenance and postings in one call, as the caller and under its
 -- policies; remember and derive are this, and so is a bulk load, since COPY is refused under row
 -- level security. The arrays are parallel: one element a record, or beside the number of the record
--- that a link or a posting belongs to. All sources belong to every record. Vectors come end to end
--- and are cut at starts and stops. The tenant stays set for the transaction.
+-- that a link belongs to. All sources belong to every record. Vectors come end to end and are cut at
+-- starts and stops; a record's terms are one string, cut at spaces, which no term holds, and so are
+-- their frequencies, null where each is 1. The tenant stays set for the transaction.
 create function memory.write_records(
     tenant text,
     ids uuid[],
@@ -221,9 +222,8 @@ create function memory.write_records(
     link_keys text[],
     link_hashes text[],
     sources uuid[],
-    posting_of integer[],
-    posting_terms text[],
-    posting_frequencies smallint[],
+    terms text[],
+    frequencies text[],
     out written_at timestamptz,
     out subject_keys text[]
 )
@@ -233,6 +233,9 @@ set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
     perform set_config('app.current_tenant', tenant, true);
     written_at := clock_timestamp();
+    -- An array variable is an expanded object, which each slice would flatten as a whole; what comes
+    -- out of a materialised query is flat.
+    with flat as materialized (select vectors as numbers)
     insert into memory.records (
         tenant_key, record_id, origin, kind, text, metadata, redacted, record_key, version,
         superseded_at, embedding_model, embedding, occurred_at, created_at, expires_at, term_count
@@ -244,21 +247,26 @@ begin
             else array(select jsonb_array_elements_text(n.redaction::jsonb))
         end,
         n.key, n.version, case when n.superseded then written_at end, n.model,
-        vectors[n.start:n.stop], n.occurred_at, written_at, n.expires_at, n.size
+        flat.numbers[n.start:n.stop], n.occurred_at, written_at, n.expires_at, n.size
     from unnest(
         ids, kinds, texts, metadatas, redactions, keys, versions, superseded, models, starts,
         stops, occurred, expires, sizes
     ) as n (
         id, kind, text, metadata, redaction, key, version, superseded, model, start,
         stop, occurred_at, expires_at, size
-    );
+    )
+    cross join flat;
     insert into memory.record_subjects (tenant_key, record_id, subject_key, subject_hash)
     select tenant, ids[l.record], l.key, l.hash
     from unnest(link_of, link_keys, link_hashes) as l (record, key, hash);
     insert into memory.postings (tenant_key, term, record_id, frequency, term_count)
-    select tenant, p.term, ids[p.record], p.frequency, sizes[p.record]
-    from unnest(posting_of, posting_terms, posting_frequencies) as p (record, term, frequency)
-    order by p.term;
+    select tenant, t.term, p.id, coalesce(t.frequency, 1), p.size
+    from unnest(ids, terms, frequencies, sizes) as p (id, terms, frequencies, size)
+    cross join lateral unnest(
+        string_to_array(p.terms, ' '), string_to_array(p.frequencies, ' ')::smallint[]
+    ) as t (term, frequency)
+    where p.terms <> ''
+    order by t.term;
     if sources is not null then
         insert into memory.provenance (tenant_key, derived_id, source_id)
         select tenant, d.id, s.id from unnest(ids) as d (id) cross join unnest(sources) as s (id);

@@ -214,7 +214,7 @@ f
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
     ('function', 'witness', '36b796651846fc7173eef5e55b1fb027'),
-    ('function', 'write_records', 'c6bab2cca096f825ca812e138b6790ce'),
+    ('function', 'write_records', '53e0fb4bcdfda1735e1058f18fe89364'),
     ('index', '
         artefacts_record postings_record
     ', 'btree (tenant_key, record_id) WHERE (record_id IS NOT NULL)'),

@@ -23,7 +23,7 @@ from memory.write_records(
     $1::text, $2::uuid[], $3::text, $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
     $9::integer[], $10::boolean[], $11::text[], $12::integer[], $13::integer[], $14::real[],
     $15::timestamptz[], $16::timestamptz[], $17::integer[], $18::integer[], $19::text[],
-    $20::text[], $21::uuid[], $22::integer[], $23::text[], $24::smallint[]
+    $20::text[], $21::uuid[], $22::text[], $23::text[]
 ) as w
 """
 
@@ -41,7 +41,6 @@ async def write(
     numbers = range(1, len(drafts) + 1)
     starts, stops, vectors = _vectors(drafts)
     links = [(n, s) for n, draft in zip(numbers, drafts, strict=True) for s in draft.subjects]
-    postings = [(n, *t) for n, draft in zip(numbers, drafts, strict=True) for t in _terms(draft)]
     rows = await fetch(
         connection,
         _WRITE,
@@ -66,9 +65,8 @@ async def write(
         [subject.key for _, subject in links],
         [subject.hash for _, subject in links],
         list(sources) or None,
-        [number for number, _, _ in postings],
-        [term for _, term, _ in postings],
-        [frequency for _, _, frequency in postings],
+        [" ".join(draft.terms) for draft in drafts],
+        [_frequencies(draft) for draft in drafts],
     )
     written_at, inherited = rows[0]
     return [
@@ -94,8 +92,10 @@ def _vectors(
     return starts, stops, vectors
 
 
-def _terms(draft: Draft) -> list[tuple[str, int]]:
-    return [(term, min(count, _FREQUENCY_MOST)) for term, count in draft.terms.items()]
+def _frequencies(draft: Draft) -> str | None:
+    if draft.length == len(draft.terms):
+        return None
+    return " ".join(str(min(count, _FREQUENCY_MOST)) for count in draft.terms.values())
 
 
 _SUPERSEDE: Final = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -90,8 +91,8 @@ class Base:
         return await redact_many(self._redactor, contents)
 
     async def _embedded(
-        self, texts: Sequence[str], given: Sequence[tuple[float, ...] | None]
-    ) -> list[tuple[tuple[float, ...] | None, str | None]]:
+        self, texts: Sequence[str], given: Sequence[array[float] | None]
+    ) -> list[tuple[array[float] | None, str | None]]:
         """Return a vector and its model per text, asking the embedder once for what is missing.
 
         What the embedder raises is the host's own and passes through.
@@ -132,7 +133,7 @@ class Base:
         tenant_key: str,
         item: Item,
         content: Redacted,
-        embedded: tuple[tuple[float, ...] | None, str | None],
+        embedded: tuple[array[float] | None, str | None],
         origin: Origin,
     ) -> Draft:
         vector, model = embedded
@@ -162,7 +163,7 @@ def _by_name(indexes: Sequence[DerivedIndex]) -> dict[str, DerivedIndex]:
     return named
 
 
-async def _answers(answered: Any, count: int) -> list[tuple[float, ...]]:
+async def _answers(answered: Any, count: int) -> list[array[float]]:
     if len(answered) != count:
         raise InvalidInputError("embedder", "must return one vector per text")
     turns = Turns()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -58,7 +59,7 @@ class Reading(Base):
         return Recall(strategy=chosen, note=note(found), exact=found.exact, hits=found.hits)
 
     def _strategy(
-        self, asked: Strategy | None, text: str | None, vector: tuple[float, ...] | None
+        self, asked: Strategy | None, text: str | None, vector: array[float] | None
     ) -> Strategy:
         can_embed = vector is not None or (text is not None and self._embedder is not None)
         if asked is None:
@@ -77,7 +78,7 @@ class Reading(Base):
         filters: Filters,
         limit: int,
         text: str | None,
-        vector: tuple[float, ...] | None,
+        vector: array[float] | None,
     ) -> Query:
         model: str | None = None
         words: tuple[str, ...] = ()

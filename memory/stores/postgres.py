@@ -28,7 +28,7 @@ from memory.versions import Placed, line, placed, recorded, same_content
 
 __all__ = ["PostgresStore"]
 
-_CHUNK: Final = 500
+_CHUNK: Final = 1_000
 _LEASE: Final = timedelta(minutes=1)
 _LEASED_AT_MOST: Final = 10_000
 _NOT_CONFIRMED: Final = "NotConfirmed"

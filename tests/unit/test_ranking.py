@@ -60,7 +60,7 @@ def test_vectors_share_a_space_by_length_and_by_name_where_both_have_one():
 
 @given(st.lists(st.floats(-1e10, 1e10), min_size=1, max_size=20).filter(any))
 def test_a_vector_is_rounded_to_single_precision(values):
-    expected = tuple(array("f", values))
+    expected = array("f", values)
     if not 1e-15 <= math.hypot(*expected) <= 1e15:
         return
     assert vectors.vector(values) == expected

@@ -158,7 +158,7 @@ async def test_a_large_batch_lets_other_tasks_run():
 
     other = asyncio.create_task(others())
     await memory.remember_many(
-        "acme", items=[{"text": f"note {n}", "subject_keys": "p"} for n in range(640)]
+        "acme", items=[{"text": f"note {n}", "subject_keys": "p"} for n in range(3_000)]
     )
     other.cancel()
     assert turns >= 10

@@ -146,7 +146,7 @@ class Shelf:
 
     def _row(self, draft: Draft, now: datetime) -> Row:
         subjects = {item.key: item.hash for item in draft.subjects}
-        embedding = None if draft.embedding is None else array("f", draft.embedding)
+        embedding = draft.embedding
         record = Record(
             tenant_key=self.tenant_key,
             record_id=draft.record_id,
