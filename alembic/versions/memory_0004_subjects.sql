@@ -32,6 +32,7 @@ begin
             insert into memory.tenants (tenant_key) values (batch.tenant) on conflict do nothing;
         end if;
         -- Usually everybody is known. The lock must follow the insert that waited for another's.
+        -- In a stricter level only the insert fails where a block or a hold is newer (40001).
         for attempt in 1..2 loop
             select count(*), bool_or(q.blocked), bool_or(q.held) into known, barred, held
             from unnest(batch.direct) as h (hash)
@@ -40,7 +41,8 @@ begin
                 where s.tenant_key = batch.tenant and s.subject_hash = h.hash
                 offset 0 for key share
             ) as q;
-            exit when known = coalesce(cardinality(batch.direct), 0);
+            exit when known = coalesce(cardinality(batch.direct), 0)
+                and current_setting('transaction_isolation') = 'read committed';
             insert into memory.subjects (tenant_key, subject_hash)
             select batch.tenant, h.hash from unnest(batch.direct) as h (hash)
             on conflict do nothing;
@@ -87,17 +89,36 @@ end $$;
 -- Rows written by this very transaction are locked already, by having been written; others are
 -- locked against a derive in flight, whose share lock conflicts. What was derived is read after
 -- that, and of both kinds: this transaction may have derived from a record it wrote or touched.
+-- In a stricter level each side may overlook what the other has committed. A derive then meets a
+-- row that was written to, not only locked; a later link, whose snapshot may miss a derive, is
+-- refused (a row of this transaction or its savepoints is no older than the transaction itself).
 create function memory.pass_on(tenant text, ids uuid[], hashes text[], held boolean)
 returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    older uuid[];
+    oldest integer;
 begin
-    perform from unnest(ids) as u (id)
+    select array_agg(q.record_id), max(q.age) into older, oldest
+    from unnest(ids) as u (id)
     cross join lateral (
-        select from memory.records as r
+        select r.record_id, age(r.xmin) as age from memory.records as r
         where r.tenant_key = tenant and r.record_id = u.id
             and r.xmin <> pg_current_xact_id()::xid
         offset 0 for no key update
-    ) as older;
+    ) as q;
+    if oldest > 0 and current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'a later link is written in READ COMMITTED' using errcode = '40001';
+    end if;
+    if older is not null then
+        update memory.records as touched set held = touched.held
+        from memory.each(older) as u (id)
+        cross join lateral (
+            select r.ctid from memory.records as r
+            where r.tenant_key = tenant and r.record_id = u.id offset 0
+        ) as found
+        where touched.ctid = found.ctid;
+    end if;
     if exists (
         select from unnest(ids) as u (id)
         cross join lateral (

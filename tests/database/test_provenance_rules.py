@@ -391,9 +391,8 @@ async def test_a_derived_record_is_about_everybody_its_sources_are_about(
     assert await damage(inspector, tenant) == []
 
 
-@pytest.mark.parametrize("isolation", ISOLATION)
 async def test_a_later_link_reaches_a_whole_chain(
-    client: Connection, inspector: Connection, tenant: str, isolation: str
+    client: Connection, inspector: Connection, tenant: str
 ) -> None:
     async with acting(client, tenant):
         root = await remember(client, tenant, "ann")
@@ -402,7 +401,7 @@ async def test_a_later_link_reaches_a_whole_chain(
         for _ in range(30):
             chain.append(await derive(client, tenant, chain[-1]))
         outside = await derive(client, tenant, bystander)
-    async with acting(client, tenant, isolation):
+    async with acting(client, tenant):
         await link(client, tenant, root, "dana")
     for record_id in chain:
         assert await subjects_of(inspector, tenant, record_id) == {"ann", "dana"}
@@ -464,6 +463,56 @@ async def test_an_edge_added_later_passes_everybody_on(
     async with acting(client, tenant):
         await source(client, tenant, digest, bob)
     assert await subjects_of(inspector, tenant, belief) == {"ann", "bob"}
+    assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+async def test_a_later_link_that_might_overlook_a_derivation_is_refused(
+    connect, inspector: Connection, tenant: str, isolation: str
+) -> None:
+    old, new = await connect("app"), await connect("app")
+    async with acting(new, tenant):
+        root = await remember(new, tenant, "ann")
+        digest = await derive(new, tenant, root)
+        bob = await remember(new, tenant, "bob")
+    for work in ((link, root, "dana"), (source, digest, bob)):
+        with refused("40001"):
+            async with acting(old, tenant, isolation):
+                await old.fetch("select from memory.records")
+                async with acting(new, tenant):
+                    await derive(new, tenant, digest)
+                await work[0](old, tenant, *work[1:])
+    # Of its own making, also under a savepoint, a record takes links as ever.
+    async with acting(old, tenant, isolation):
+        async with old.transaction():
+            fresh = await remember(old, tenant, "ann")
+            made = await derive(old, tenant, fresh, root)
+        async with old.transaction():
+            await link(old, tenant, fresh, "dana")
+        await link(old, tenant, made, "eve")
+    assert await subjects_of(inspector, tenant, made) == {"ann", "dana", "eve"}
+    assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+@pytest.mark.parametrize("where", ["root", "digest"])
+async def test_a_derivation_that_cannot_see_a_later_link_fails(
+    connect, inspector: Connection, tenant: str, where: str, isolation: str
+) -> None:
+    old, new = await connect("app"), await connect("app")
+    async with acting(new, tenant):
+        root = await remember(new, tenant, "ann")
+        digest = await derive(new, tenant, root)
+    of = {"root": root, "digest": digest}[where]
+    with refused("40001"):
+        async with acting(old, tenant, isolation):
+            await old.fetch("select from memory.records")
+            async with acting(new, tenant):
+                await link(new, tenant, root, "dana")
+            await derive(old, tenant, of)
+    async with acting(old, tenant, isolation):
+        made = await derive(old, tenant, of)
+    assert await subjects_of(inspector, tenant, made) == {"ann", "dana"}
     assert await damage(inspector, tenant) == []
 
 
@@ -572,9 +621,10 @@ async def test_a_blocked_person_is_refused_for_direct_links_and_passes_by_inheri
     assert await damage(inspector, tenant) == []
 
 
+@pytest.mark.parametrize("flag", ["blocked", "held"])
 @pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
-async def test_a_block_that_an_older_snapshot_cannot_see_is_not_passed_by(
-    connect, inspector: Connection, tenant: str, isolation: str
+async def test_a_block_or_hold_that_an_older_snapshot_cannot_see_is_not_passed_by(
+    connect, inspector: Connection, tenant: str, isolation: str, flag: str
 ) -> None:
     connection, owner = await connect("app"), await connect("owner")
     async with acting(connection, tenant):
@@ -582,7 +632,7 @@ async def test_a_block_that_an_older_snapshot_cannot_see_is_not_passed_by(
     with refused("40001"):
         async with acting(connection, tenant, isolation):
             await connection.fetch("select from memory.records")
-            await set_subject(owner, tenant, "ann", "blocked")
+            await set_subject(owner, tenant, "ann", flag)
             await remember(connection, tenant, "ann")
     assert await living(inspector, tenant) == {first}
     async with acting(connection, tenant, isolation):
