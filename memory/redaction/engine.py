@@ -17,7 +17,7 @@ nothing to add.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 
@@ -33,20 +33,22 @@ from memory.redaction import (
 )
 from memory.redaction.candidate import Candidate
 from memory.redaction.normalise import Copy, normalise
-from memory.redaction.view import View
+from memory.redaction.view import ALWAYS, View
 from memory.types import Finding
 
 __all__ = ["NoRedactor", "PatternRedactor"]
 
 _Result = tuple[str, tuple[Finding, ...]]
 _Detector = Callable[[View], Iterator[Candidate]]
-_Detectors = tuple[tuple[str, _Detector], ...]
+_Entry = tuple[str, _Detector]
+_Detectors = tuple[_Entry, ...]
 
 _ROUNDS = 8
 _PAUSE = 16  # candidates between two pauses
 _SHORT = 512  # characters of a text that one detector reads in no time
 _JOINED_BEFORE = re.compile(r"[A-Za-z0-9_](?:[._+/%@-]{1,2}|::)?$")
 _JOINED_AFTER = re.compile(r"[._+/%@:-]{0,2}[A-Za-z0-9_]")
+_ALONE = frozenset(["", *" \n\t()[]\"',;"])
 _COVERING = frozenset({"password", "secret"})
 
 # The gate of the view behind which each stands, in the order in which overlaps are settled.
@@ -95,12 +97,13 @@ class PatternRedactor:
         numeric = partial(numbers.numbers, bare_accounts=bare_account_numbers)
         secrets = partial(assignments.long_secrets, always=long_hexadecimal)
         self._detectors: _Detectors = (
-            *(("always", partial(custom.matches, *entry)) for entry in self._custom),
+            *((ALWAYS, partial(custom.matches, *entry)) for entry in self._custom),
             *_FIRST,
             ("digits", numeric),
             ("long", secrets),
-            *((("always", network.ip_addresses),) if ip_addresses else ()),
+            *(((ALWAYS, network.ip_addresses),) if ip_addresses else ()),
         )
+        self._always = {ALWAYS} if self._custom or ip_addresses else set()
 
     def redact(self, text: str) -> _Result:
         """Return the text with identifiers masked, and a finding for each, in order."""
@@ -126,55 +129,71 @@ class PatternRedactor:
         body = heading + copy.text
         if "[" in body:
             body = masks.hide(body, (match.span() for match in self._masks.finditer(body)))
+        view = View(body)
+        gates = view.gates() | self._always
+        if not gates:
+            return text, ()
+        open_ = tuple([entry for entry in self._detectors if entry[0] in gates])
+        detectors = open_
         chosen: list[Candidate] = []
-        hidden = body
-        detectors = self._detectors
         for _ in range(_ROUNDS):
-            found, detectors = yield from self._round(hidden, len(heading), detectors)
+            found, again = yield from _round(view, len(heading), detectors)
+            chosen += found
             if not found:
                 break
-            chosen += found
+            touching = yield from _touching(view.text, found)
+            detectors = open_ if touching else again
             if not detectors:
                 break
-            hidden = masks.hide(hidden, ((one.start, one.end) for one in found))
+            view = View(masks.hide(view.text, ((one.start, one.end) for one in found)))
         return (yield from _cut(text, copy, body, len(heading), chosen))
 
-    def _round(
-        self, text: str, floor: int, detectors: _Detectors
-    ) -> Generator[None, None, tuple[list[Candidate], _Detectors]]:
-        """Run the detectors and settle the overlaps; nothing before ``floor`` counts.
 
-        Return what was found, and which detectors may find more once it is hidden: those that let
-        something go because of what stands around it. All of them, where a finding is joined to a
-        word.
-        """
-        view = View(text)
-        chosen = _Chosen()
-        again = []
-        since = 0
-        for gate, detector in detectors:
-            if not getattr(view, gate):
-                continue
-            unsure = False
-            for candidate in detector(view):
-                since += 1
-                if since % _PAUSE == 0:
-                    yield
-                start, end, kind = candidate
-                if not kind or masks.HIDDEN in text[start:end]:
-                    unsure = True
-                elif start >= floor:
-                    unsure = not chosen.offer(candidate) or unsure
-            if unsure:
-                again.append((gate, detector))
-            if len(text) > _SHORT:
+def _round(
+    view: View, floor: int, detectors: _Detectors
+) -> Generator[None, None, tuple[list[Candidate], _Detectors]]:
+    """Run the detectors and settle the overlaps; nothing before ``floor`` counts.
+
+    Return what was found, and which detectors may find more once it is hidden: those that let
+    something go because of what stands around it.
+    """
+    text = view.text
+    fresh = masks.HIDDEN not in text
+    chosen = _Chosen()
+    passed: list[tuple[_Entry, list[Candidate]]] = []
+    since = 0
+    for entry in detectors:
+        unsure = []
+        for candidate in entry[1](view):
+            since += 1
+            if since % _PAUSE == 0:
                 yield
-        for at, (start, end, _) in enumerate(chosen.candidates):
-            if at % _PAUSE == _PAUSE - 1:
-                yield
-            if _touches(text, start, end):
-                return chosen.candidates, self._detectors
-        return chosen.candidates, tuple(again)
+            start, end, kind = candidate
+            if not kind or (not fresh and masks.HIDDEN in text[start:end]):
+                unsure.append(candidate)
+            elif start >= floor and not chosen.offer(candidate):
+                unsure.append(candidate)
+        if unsure:
+            passed.append((entry, unsure))
+        if len(text) > _SHORT:
+            yield
+    again = tuple([entry for entry, unsure in passed if not all(map(chosen.hides, unsure))])
+    return chosen.candidates, again
+
+
+def _touching(text: str, found: Sequence[Candidate]) -> Generator[None, None, bool]:
+    """Return whether a finding is joined to a word, which may read otherwise without it."""
+    for at, (start, end, _) in enumerate(found):
+        if at % _PAUSE == _PAUSE - 1:
+            yield
+        # Almost all stand alone, which is seen without a pattern.
+        if text[start - 1 : start] not in _ALONE and _JOINED_BEFORE.search(
+            text, max(0, start - 3), start
+        ):
+            return True
+        if text[end : end + 1] not in _ALONE and _JOINED_AFTER.match(text, end):
+            return True
+    return False
 
 
 def _cut(
@@ -195,31 +214,31 @@ def _cut(
     return "".join((*pieces, text[last:])), tuple(findings)
 
 
-def _touches(text: str, start: int, end: int) -> bool:
-    """Return whether the finding is joined to a word, which may read otherwise without it."""
-    joined = _JOINED_BEFORE.search(text, max(0, start - 3), start)
-    return joined is not None or _JOINED_AFTER.match(text, end) is not None
-
-
 class _Chosen:
     """Candidates that do not overlap, in order of their start."""
 
     def __init__(self) -> None:
         self.candidates: list[Candidate] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
 
     def offer(self, candidate: Candidate) -> bool:
         """Take it unless an earlier one stands in its way; return whether nothing of it is left."""
-        kept = self.candidates
-        if not kept or candidate.start >= kept[-1].end:
-            kept.append(candidate)
-            return True
-        first = bisect_left(kept, candidate.start, key=lambda one: one.end - 1)
-        last = bisect_left(kept, candidate.end, lo=first, key=lambda one: one.start)
-        rivals = kept[first:last]
-        if rivals and not (candidate.kind in _COVERING and _covers(candidate, rivals)):
-            return rivals[0].start <= candidate.start and candidate.end <= rivals[-1].end
-        kept[first:last] = [candidate]
+        start, end, kind = candidate
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if first < last:
+            rivals = self.candidates[first:last]
+            if kind not in _COVERING or not _covers(candidate, rivals):
+                return rivals[0].start <= start and end <= rivals[-1].end
+        self.candidates[first:last] = (candidate,)
+        self._starts[first:last] = (start,)
+        self._ends[first:last] = (end,)
         return True
+
+    def hides(self, candidate: Candidate) -> bool:
+        """Return whether it lies in one that was taken: once that is hidden it is gone."""
+        at = bisect_right(self._starts, candidate.start) - 1
+        return at >= 0 and candidate.end <= self._ends[at]
 
 
 def _covers(candidate: Candidate, rivals: Sequence[Candidate]) -> bool:

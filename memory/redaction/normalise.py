@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 __all__ = ["Copy", "normalise"]
 
@@ -56,9 +56,9 @@ def _replacements() -> dict[int, str]:
 
 
 _TABLE = _replacements()
+_NO_ESCAPES: Mapping[int, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Copy:
     """The copy and, where characters were left out, how to find an offset again.
 
@@ -67,10 +67,19 @@ class Copy:
     was longer.
     """
 
-    text: str = field(repr=False)
-    kept: tuple[int, ...] = ()
-    shifts: tuple[int, ...] = ()
-    escapes: Mapping[int, int] = field(default_factory=dict)
+    __slots__ = ("escapes", "kept", "shifts", "text")
+
+    def __init__(
+        self,
+        text: str,
+        kept: Sequence[int] = (),
+        shifts: Sequence[int] = (),
+        escapes: Mapping[int, int] = _NO_ESCAPES,
+    ) -> None:
+        self.text = text
+        self.kept = kept
+        self.shifts = shifts
+        self.escapes = escapes
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Return the span in the original: invisible characters inside belong to it."""
@@ -84,10 +93,10 @@ class Copy:
 def normalise(text: str) -> Copy:
     """Return the copy to match on. Linear; a text in plain ASCII is its own copy."""
     if text.isascii() and "%" not in text and "\\" not in text:
-        return Copy(text=text)
+        return Copy(text)
     plain = text.translate(_TABLE)
     if _GAP.search(plain) is None:
-        return Copy(text=plain)
+        return Copy(plain)
     pieces, kept, shifts = [], [], []
     escapes = {}
     length = gone = last = 0
@@ -105,7 +114,7 @@ def normalise(text: str) -> Copy:
     pieces.append(plain[last:])
     kept.append(length)
     shifts.append(gone)
-    return Copy(text="".join(pieces), kept=tuple(kept), shifts=tuple(shifts), escapes=escapes)
+    return Copy("".join(pieces), kept, shifts, escapes)
 
 
 def _shown(gap: re.Match[str]) -> str:
