@@ -15,18 +15,23 @@ from memory.types import Anchor, Counts, Receipt, Tombstone
 
 __all__ = ["forget", "tombstones"]
 
-_FORGET: Final = """
-select f.* from memory.forget(
-    tenant => $1,
-    person => $2::text,
-    person_hash => $3::text,
-    erasure => $4::uuid,
-    why => $5::text,
-    narrowed => $6::text[],
-    single => $7::uuid,
-    dry_run => $8::boolean,
-    expected => $9::text,
-    sealed => $10::boolean
+_FORGET: Final = f"""
+{SETTING}
+select f.* from s
+cross join lateral (
+    select f.* from memory.forget(
+        tenant => s.t,
+        person => $2::text,
+        person_hash => $3::text,
+        erasure => $4::uuid,
+        why => $5::text,
+        narrowed => $6::text[],
+        single => $7::uuid,
+        dry_run => $8::boolean,
+        expected => $9::text,
+        sealed => $10::boolean
+    ) as f
+    limit 1
 ) as f
 """
 
@@ -34,7 +39,7 @@ select f.* from memory.forget(
 async def forget(
     connection: AsyncConnection, tenant_key: str, order: Order, *, sealed: bool
 ) -> Receipt:
-    """Carry the order out in the current transaction, whose tenant is set.
+    """Carry the order out in the current transaction.
 
     ``sealed`` writes the tombstones at once and returns their anchor: right where the commit
     follows, wrong inside a longer transaction.

@@ -169,7 +169,6 @@ class PostgresStore:
         sealed = not self._access.joined
 
         async def work(connection: AsyncConnection) -> Receipt:
-            await tenancy.enter(connection, tenant_key)
             if not sealed and not order.dry_run and await tenancy.frozen(connection):
                 raise InvalidInputError(
                     "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
