@@ -10,6 +10,7 @@ masked or about to be: that keeps a second pass from reading more into the text 
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from memory.redaction.masks import HIDDEN
@@ -78,35 +79,40 @@ def cue_of(word: str) -> str:
     return found or ""
 
 
-def before(text: str, start: int, lengths: frozenset[int] = frozenset()) -> Said:
+def before(text: str, start: int, lengths: Container[int] = ()) -> Said:
     """Return the nearest cue before ``start``; numbers of the given lengths are looked past."""
-    reader = _Backwards(_pieces_before(text, start), lengths)
-    return reader.read()
+    return _Backwards(text, start, lengths).read()
 
 
-def _pieces_before(text: str, start: int) -> list[str]:
-    begin = max(0, start - _REACH)
-    _, hidden, left = text[begin:start].rpartition(HIDDEN)
-    pieces = _pieces(left)
-    # A word cut by the reach could be any word.
-    cut = not hidden and begin and text[begin - 1].isalnum()
-    return pieces[1:] if cut else pieces
+def _chunks(text: str) -> list[str]:
+    """Return the stretches between spaces; a line break is one of its own."""
+    return (text.replace("\n", " \n ") if "\n" in text else text).split(" ")
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(chunk: str) -> list[str]:
     """Return words, numbers and marks, ``orderId`` as two words and ``A/c`` as one."""
-    if "/" in text or "." in text or "\\" in text:
-        text = _ACCOUNT.sub("account", text)
-    if _CAMEL.search(text):
-        text = _CAMEL.sub(" ", text)
-    return _PIECE.findall(text)
+    if chunk.isalpha() and chunk.isascii() and (chunk.islower() or chunk[1:].islower()):
+        return [chunk]
+    if "/" in chunk or "." in chunk or "\\" in chunk:
+        chunk = _ACCOUNT.sub("account", chunk)
+    if not chunk.islower():
+        chunk = _CAMEL.sub(" ", chunk)
+    return _PIECE.findall(chunk)
 
 
 class _Backwards:
-    """Reads from the candidate towards the start until a cue or something that ends its reach."""
+    """Reads from the candidate towards the start until a cue or something that ends its reach.
 
-    def __init__(self, pieces: list[str], lengths: frozenset[int]) -> None:
-        self._pieces = pieces
+    What is further away than that is not even taken apart.
+    """
+
+    def __init__(self, text: str, start: int, lengths: Container[int]) -> None:
+        begin = max(0, start - _REACH)
+        _, hidden, left = text[begin:start].rpartition(HIDDEN)
+        self._chunks = _chunks(left)
+        # A word cut by the reach could be any word.
+        self._cut = not hidden and begin > 0 and text[begin - 1].isalnum()
+        self._pieces: list[str] = []  # the nearest first
         self._lengths = lengths
         self._gap = 0
         self._first = True
@@ -114,18 +120,24 @@ class _Backwards:
         self._crossed = self._labelled = False
         self._commas = 0
 
+    def _piece(self, at: int) -> str:
+        """Return the piece at this distance; empty where there is none."""
+        while at >= len(self._pieces):
+            if not self._chunks:
+                return ""
+            chunk = self._chunks.pop()
+            if chunk:
+                found = _pieces(chunk)
+                if self._cut and not self._chunks:
+                    del found[:1]
+                self._pieces += reversed(found)
+        return self._pieces[at]
+
     def read(self) -> Said:
-        for index in range(len(self._pieces) - 1, -1, -1):
-            piece = self._pieces[index]
-            if piece.isdigit():
-                if len(piece) < 3 or len(piece) not in self._lengths:
-                    break
-                self._list_goes_on()
-            elif piece in _CURRENCIES:
-                if self._first:
-                    return Said("amount")
-            elif piece[0].isalnum():
-                cue = self._word(piece, index)
+        at = -1
+        while piece := self._piece(at := at + 1):
+            if piece[0].isalnum() and not piece.isdigit():
+                cue = self._word(piece, at)
                 if cue and self._weak and self._gap:
                     # It is the id of something else that stands between.
                     break
@@ -133,7 +145,14 @@ class _Backwards:
                     return Said(cue, self._gap, self._personal)
                 if self._gap > _GAP:
                     break
-            elif self._ends(piece, index):
+            elif piece.isdigit():
+                if len(piece) < 3 or len(piece) not in self._lengths:
+                    break
+                self._list_goes_on()
+            elif piece in _CURRENCIES:
+                if self._first:
+                    return Said("amount")
+            elif self._ends(piece, at):
                 break
         return Said("weak" if self._weak else "", 0, self._personal)
 
@@ -143,13 +162,13 @@ class _Backwards:
             self._gap = self._commas = 0
         self._first = True
 
-    def _ends(self, piece: str, index: int) -> bool:
+    def _ends(self, piece: str, at: int) -> bool:
         """Take note of a mark; return whether nothing before it counts."""
-        previous = self._pieces[index - 1].lower() if index else ""
         if piece == "\n":
             if self._crossed:
                 return True
             self._crossed = True
+            previous = self._piece(at + 1).lower()
             self._labelled = previous in HEADS or previous in {":", "=", "#"}
         elif piece in ",|":
             self._gap += 1
@@ -158,13 +177,15 @@ class _Backwards:
             self._headed = True
             self._weak = self._weak or self._gap == 0
         elif piece == ".":
-            return previous not in SHORTENED
+            return self._piece(at + 1).lower() not in SHORTENED
         return piece in "?!;\u0964"
 
-    def _word(self, piece: str, index: int) -> str:
+    def _word(self, piece: str, at: int) -> str:
         """Return the cue the word is here; else count it."""
         word = piece.lower()
-        cue = self._in_place(cue_of(word), word, index)
+        cue = cue_of(word)
+        if cue:
+            cue = self._in_place(cue, at)
         if cue:
             return cue
         if word in HEADS:
@@ -178,23 +199,25 @@ class _Backwards:
         self._first = False
         return ""
 
-    def _in_place(self, cue: str, word: str, index: int) -> str:
+    def _in_place(self, cue: str, at: int) -> str:
         """Return what a cue means with what stands around it."""
+        if cue in _THINGS:
+            return "" if self._crossed and not self._labelled else cue
         if cue == "headed":
             cue = "reference" if self._headed and self._gap == 0 else ""
-        if cue == "card":
-            cue = self._modified(index, _CARDS) or cue
-        if cue == "account" and index and self._pieces[index - 1].lower() == "permanent":
+        elif cue == "card":
+            cue = self._modified(at, _CARDS) or cue
+        elif cue == "account" and self._piece(at + 1).lower() == "permanent":
             cue = "pan"
-        if cue == "secret" and index and self._pieces[index - 1].lower() in _OPEN_KEYS:
+        elif cue == "secret" and self._piece(at + 1).lower() in _OPEN_KEYS:
             cue = "reference"
         if cue in _THINGS and self._crossed and not self._labelled:
             return ""
         return cue
 
-    def _modified(self, index: int, cues: frozenset[str]) -> str:
+    def _modified(self, at: int, cues: frozenset[str]) -> str:
         """Return the cue that modifies a noun: ``voter id card`` is no payment card."""
-        for piece in reversed(self._pieces[max(0, index - 2) : index]):
+        for piece in (self._piece(at + 1), self._piece(at + 2)):
             cue = cue_of(piece)
             if cue in cues:
                 return cue
@@ -205,24 +228,28 @@ class _Backwards:
 
 def after(text: str, end: int) -> Said | None:
     """Return what is said behind a candidate: a unit, or ``is my account number``."""
-    if _counts(text, end):
+    nearest = _pieces_after(text, end, 24, 2)
+    if _counts(text, end, nearest):
         return Said("amount")
-    nearest = _pieces_after(text, end, 24)[:2]
     if not any(piece in _OPENERS or cue_of(piece) for piece in nearest):
         return None
-    return _linked(_pieces_after(text, end, _REACH)[:8])
+    return _linked(_pieces_after(text, end, _REACH, 8))
 
 
-def _counts(text: str, end: int) -> bool:
+def _counts(text: str, end: int, nearest: Sequence[str]) -> bool:
     """Return whether a unit or an operator directly behind makes the number a quantity."""
-    if _OPERATOR.match(text, end):
-        return True
-    nearest = _pieces_after(text, end, 24)
-    return bool(nearest) and nearest[0] in UNITS
+    return bool(nearest and nearest[0] in UNITS) or _OPERATOR.match(text, end) is not None
 
 
-def _pieces_after(text: str, end: int, reach: int) -> list[str]:
-    return [piece.lower() for piece in _pieces(text[end : end + reach].partition(HIDDEN)[0])]
+def _pieces_after(text: str, end: int, reach: int, count: int) -> list[str]:
+    """Return the first pieces behind ``end``, in small letters."""
+    found: list[str] = []
+    for chunk in _chunks(text[end : end + reach].partition(HIDDEN)[0]):
+        if chunk:
+            found += _pieces(chunk)
+            if len(found) >= count:
+                break
+    return [piece.lower() for piece in found[:count]]
 
 
 def _linked(pieces: list[str]) -> Said | None:
@@ -246,11 +273,12 @@ def _linked(pieces: list[str]) -> Said | None:
     return None
 
 
-def about(text: str, start: int, end: int, lengths: frozenset[int] = frozenset()) -> Said:
+def about(text: str, start: int, end: int, lengths: Container[int] = ()) -> Said:
     """Return what the words say about the span: before it, behind it, or above its column."""
     said = before(text, start, lengths)
-    if said.cue and said.binding and not (said.gap and _counts(text, end)):
-        return said
+    if said.cue and said.binding:
+        if not said.gap or not _counts(text, end, _pieces_after(text, end, 24, 1)):
+            return said
     return after(text, end) or _above(text, start) or said
 
 
@@ -266,6 +294,7 @@ def says(text: str, start: int, end: int, *cues: str) -> bool:
     return about(text, start, end).cue in cues
 
 
+_JOINTS = frozenset("-_/#.")
 _GLUED = re.compile(r"(?:([A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*)[ ]?)([-_/#.]{1,2})$")
 
 
@@ -275,6 +304,8 @@ def glued(text: str, start: int) -> str:
     A short word in capitals, or one with digits in it, is the prefix of a document's number; a
     person's name is not.
     """
+    if text[start - 1 : start] not in _JOINTS:
+        return ""
     match = _GLUED.search(text, max(0, start - 24), start)
     if match is None:
         return ""

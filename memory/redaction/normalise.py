@@ -94,7 +94,7 @@ def normalise(text: str) -> Copy:
     """Return the copy to match on. Linear; a text in plain ASCII is its own copy."""
     if text.isascii() and "%" not in text and "\\" not in text:
         return Copy(text)
-    plain = text.translate(_TABLE)
+    plain = text if text.isascii() else text.translate(_TABLE)
     if _GAP.search(plain) is None:
         return Copy(plain)
     pieces, kept, shifts = [], [], []
