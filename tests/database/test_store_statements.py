@@ -1,0 +1,101 @@
+"""How many statements a call sends: round trips are the price, and must not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from memory import Memory
+from memory.stores.postgres import PostgresStore
+from memory.urls import normalize_url
+from servers import Database
+
+
+@pytest.fixture
+async def engine(shared: Database) -> AsyncIterator[AsyncEngine]:
+    engine = create_async_engine(normalize_url(shared.app_url))
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def memory(engine: AsyncEngine) -> Memory:
+    """Warm: what is asked once per process has been asked."""
+    memory = Memory(PostgresStore(engine), redactor=None, subject_pepper="pepper")
+    await memory.remember("warm", text="tea", subject_keys="ann")
+    await memory.capabilities()
+    return memory
+
+
+async def sent(engine: AsyncEngine, call: Awaitable[Any]) -> list[str]:
+    """The statements of one call."""
+    statements: list[str] = []
+
+    def note(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        statements.append(statement)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", note)
+    await call
+    event.remove(engine.sync_engine, "before_cursor_execute", note)
+    return statements
+
+
+async def test_a_small_write_and_every_read_are_one_statement(
+    engine: AsyncEngine, memory: Memory, tenant: str
+) -> None:
+    told = (
+        await memory.remember(tenant, text="tea", subject_keys="ann", embedding=[1.0, 2.0])
+    ).record
+    calls = {
+        "remember": memory.remember(
+            tenant, text="tea and milk", subject_keys=["ann", "bob"], embedding=[1.0, 2.0]
+        ),
+        "remember_many": memory.remember_many(
+            tenant, items=[{"text": "tea", "subject_keys": "ann"}] * 100
+        ),
+        "derive": memory.derive(tenant, kind="summary", text="tea", sources=told),
+        "recall by person": memory.recall(tenant, subject_keys="ann"),
+        "recall by words": memory.recall(tenant, text="tea", subject_keys="ann"),
+        "recall by vector": memory.recall(tenant, embedding=[1.0, 2.0], subject_keys="ann"),
+        "get": memory.get(tenant, record_id=told),
+        "history": memory.history(tenant, record_key=told.record_key),
+        "records": memory.records(tenant, subject_keys="ann"),
+        "erasure_history": memory.erasure_history(tenant),
+    }
+    counts = {name: len(await sent(engine, call)) for name, call in calls.items()}
+    assert counts == dict.fromkeys(calls, 1)
+
+
+async def test_forget_sends_the_same_statements_for_ten_records_and_for_two_thousand(
+    engine: AsyncEngine, memory: Memory, tenant: str
+) -> None:
+    counts = []
+    for records in (0, 10, 2_000):
+        items = [{"text": f"tea {n}", "subject_keys": "ann"} for n in range(records)]
+        told = await memory.remember_many(tenant, items=items)
+        for batch in range(0, records, 100):
+            await memory.derive(
+                tenant,
+                kind="summary",
+                text="tea",
+                sources=[one.record for one in told[batch : batch + 100]],
+            )
+        counts.append(len(await sent(engine, memory.forget(tenant, subject_key="ann"))))
+    assert counts == [1, 1, 1]
+
+
+async def test_a_batch_sends_one_statement_per_chunk_and_none_per_record(
+    engine: AsyncEngine, memory: Memory, tenant: str
+) -> None:
+    items = [{"text": f"tea {n}", "subject_keys": f"p{n}"} for n in range(2_000)]
+    plain = len(await sent(engine, memory.remember_many(tenant, items=items)))
+    assert plain <= 4
+    keyed = [{**item, "record_key": f"k{n}"} for n, item in enumerate(items)]
+    first = len(await sent(engine, memory.remember_many(tenant, items=keyed)))
+    again = len(await sent(engine, memory.remember_many(tenant, items=keyed)))
+    # The tenant, the newest versions; and then the versions that are superseded.
+    assert (first, again) == (plain + 2, plain + 3)
