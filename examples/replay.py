@@ -77,9 +77,9 @@ class Replay:
 def read(file: Path) -> dict[str, list[Turn]]:
     """Return the turns of each dialogue, in the order of the file."""
     dialogues: dict[str, list[Turn]] = defaultdict(list)
-    for line in file.read_text(encoding="utf-8").splitlines():
-        turn = json.loads(line)
-        dialogues[turn["dialogue"]].append(turn)
+    with file.open(encoding="utf-8") as lines:
+        for turn in map(json.loads, lines):
+            dialogues[turn["dialogue"]].append(turn)
     return dialogues
 
 
@@ -314,6 +314,8 @@ async def main() -> None:
     parser.add_argument("--database", help="the application's URL; default: a server of its own")
     parser.add_argument("--inspector", help="URL for the proof, best a superuser's")
     arguments = parser.parse_args()
+    if not arguments.file.is_file():
+        parser.error("FILE is not a file")
     async with databases(arguments) as (database, inspector):
         await replay(arguments.file, database, inspector)
 
