@@ -79,9 +79,46 @@ def cue_of(word: str) -> str:
     return found or ""
 
 
+def _unambiguous() -> dict[str, Said | None]:
+    """Return the words that mean the same whatever stands before them; None if they are fillers.
+
+    The cues of the other kinds depend on the words around them.
+    """
+    words: dict[str, Said | None] = {}
+    for word in FILLERS - PERSONAL - _NAMELESS:
+        if not cue_of(word):
+            words[word] = None
+    for word, cue in CUES.items():
+        if cue not in {"headed", "card", "account", "secret"}:
+            words[word] = Said(cue)
+            if f"{word}s" not in CUES:
+                words[f"{word}s"] = Said(cue)
+    plain = {word: said for word, said in words.items() if word.isascii() and word.isalpha()}
+    return {
+        form: said
+        for word, said in plain.items()
+        for form in (word, word.upper(), word.title())
+    }
+
+
+_UNAMBIGUOUS = _unambiguous()
+
+
 def before(text: str, start: int, lengths: Container[int] = ()) -> Said:
     """Return the nearest cue before ``start``; numbers of the given lengths are looked past."""
-    return _Backwards(text, start, lengths).read()
+    begin = start - _REACH if start > _REACH else 0
+    _, hidden, left = text[begin:start].rpartition(HIDDEN)
+    chunks = _chunks(left)
+    # A word cut by the reach could be any word.
+    cut = not hidden and begin > 0 and text[begin - 1].isalnum()
+    for chunk in reversed(chunks[1:] if cut else chunks):
+        if chunk:
+            if chunk not in _UNAMBIGUOUS:
+                break
+            said = _UNAMBIGUOUS[chunk]
+            if said:
+                return said
+    return _Backwards(chunks, cut, lengths).read()
 
 
 def _chunks(text: str) -> list[str]:
@@ -106,12 +143,9 @@ class _Backwards:
     What is further away than that is not even taken apart.
     """
 
-    def __init__(self, text: str, start: int, lengths: Container[int]) -> None:
-        begin = max(0, start - _REACH)
-        _, hidden, left = text[begin:start].rpartition(HIDDEN)
-        self._chunks = _chunks(left)
-        # A word cut by the reach could be any word.
-        self._cut = not hidden and begin > 0 and text[begin - 1].isalnum()
+    def __init__(self, chunks: list[str], cut: bool, lengths: Container[int]) -> None:
+        self._chunks = chunks
+        self._cut = cut
         self._pieces: list[str] = []  # the nearest first
         self._lengths = lengths
         self._gap = 0

@@ -10,7 +10,7 @@ letters, a hyphen or a dot with more digits behind it, one more group of the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memory.redaction import context
 from memory.redaction.candidate import Candidate
@@ -21,10 +21,10 @@ __all__ = ["numbers"]
 
 _CHAIN = re.compile(r"[0-9](?:[ \-.()\t\r\n]{0,3}+[0-9]){7,}+")
 _GROUP = re.compile(r"[0-9]+")
-_PLUS = re.compile(r"\+[ (]?$")
 _SHORTEST, _LONGEST = 8, 19
 _GROUPS = 6  # in a long chain; only a short one may be a number written digit by digit
 _APART = frozenset({". ", ".  ", ".\n", ".\t"})  # the end of a sentence
+_APART_FROM_WORDS = frozenset(["", *" \n\t,;()"])
 _TIGHT = frozenset("-._/")
 # Hinglish postpositions that get written without the space: 9876543210pe.
 _TAIL = re.compile(r"(?:pe|par|ko|se|ka|ki|hai|wala|ji)(?![A-Za-z0-9])", re.IGNORECASE)
@@ -35,8 +35,55 @@ _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,12}$")
 
 def numbers(view: View, *, bare_accounts: bool = False) -> Iterator[Candidate]:
     """Yield the digit identifiers of the copy, from left to right."""
-    for match in _CHAIN.finditer(view.text):
-        yield from _Chain(view.text, *match.span(), bare_accounts).candidates()
+    text = view.text
+    for match in _CHAIN.finditer(text):
+        start, end = match.span()
+        if match[0].isdigit():
+            yield _single(text, start, end, bare_accounts)
+        else:
+            yield from _Chain(text, start, end, bare_accounts).candidates()
+
+
+def _single(text: str, start: int, end: int, bare_accounts: bool) -> Candidate:
+    """Return what a chain of one group is, which most are."""
+    if end - start > _LONGEST:
+        return Candidate(start, end, "")
+    plus = _plus(text, start)
+    kind = _kind(text, [(start, end)], "", plus >= 0, bare_accounts)
+    return Candidate(plus if kind and plus >= 0 else start, end, kind)
+
+
+def _plus(text: str, start: int) -> int:
+    """Return where the plus sign in front of a number stands; -1 where there is none."""
+    before = text[start - 1 : start]
+    if before == "+":
+        return start - 1
+    if before and before in " (\n" and text[start - 2 : start - 1] == "+":
+        return start - 2
+    return -1
+
+
+def _kind(
+    text: str, spans: Sequence[tuple[int, int]], joints: str, plus: bool, bare_accounts: bool
+) -> str:
+    """Return what a run of whole groups is; empty where no rule takes it."""
+    start, end = spans[0][0], spans[-1][1]
+    prefix = _prefix(text, start)
+    if prefix is None or not _ends(text, end):
+        return ""
+    if len(spans) == 1:
+        digits, lengths = text[start:end], (end - start,)
+    else:
+        digits = "".join([text[first:last] for first, last in spans])
+        lengths = tuple([last - first for first, last in spans])
+    total = len(digits)
+    if total == _SHORTEST and not plus:
+        return ""
+    said = context.about(text, start, end, lengths)
+    kind = classify(Number(digits, lengths, said, joints=joints, plus=plus, prefix=prefix))
+    if not kind and bare_accounts and len(spans) == 1 and 9 <= total <= 18:
+        return "bank_account"
+    return kind
 
 
 class _Chain:
@@ -49,8 +96,7 @@ class _Chain:
         self._lengths = [last - first for first, last in spans]
         self._joints = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
         self._floor = 0  # groups before it are masked
-        plus = _PLUS.search(text, max(0, start - 2), start)
-        self._plus = plus.start() if plus else -1
+        self._plus = _plus(text, start)
 
     def candidates(self) -> Iterator[Candidate]:
         first = left = 0
@@ -68,9 +114,6 @@ class _Chain:
 
     def _longest(self, first: int) -> tuple[int, str]:
         """Return the last group of the longest run from here that a rule takes, and its kind."""
-        if len(self._spans) == 1:
-            total = self._lengths[0]
-            return 0, self._kind(0, 0, total) if total <= _LONGEST else ""
         ends = []
         total = 0
         for last in range(first, len(self._spans)):
@@ -85,7 +128,7 @@ class _Chain:
             ends.sort(key=lambda end: any("\n" in joint for joint in self._joints[: end[0]]))
         for last, total in ends:
             if self._whole(first, last):
-                kind = self._kind(first, last, total)
+                kind = self._kind(first, last)
                 if kind:
                     return last, kind
         return first, ""
@@ -119,48 +162,10 @@ class _Chain:
             end += 1
         return (end - begin + 1) % size == 0 and (first - begin) % size == 0
 
-    def _kind(self, first: int, last: int, total: int) -> str:
+    def _kind(self, first: int, last: int) -> str:
+        joints = "".join(self._joints[first:last])
         plus = first == 0 and self._plus >= 0
-        if total == _SHORTEST and not plus:
-            return ""
-        start, end = self._spans[first][0], self._spans[last][1]
-        prefix = self._prefix(start)
-        if prefix is None or not self._ends(end):
-            return ""
-        number = Number(
-            self._text,
-            self._spans[first : last + 1],
-            joints="".join(self._joints[first:last]),
-            plus=plus,
-            prefix=prefix,
-        )
-        kind = classify(number)
-        if not kind and self._bare_accounts and number.bare and 9 <= total <= 18:
-            return "bank_account"
-        return kind
-
-    def _prefix(self, start: int) -> str | None:
-        """Return what a glued word makes of the number; None where it is no number of its own."""
-        text = self._text
-        before = text[start - 1 : start]
-        if before.isascii() and before.isalnum():
-            word = _HEAD.search(text, max(0, start - 13), start)
-            cue = context.cue_of(word[0]) if word else ""
-            return cue if cue in LEADS else None
-        if before and before in "-_/#.":
-            if before in "./" and _SHORT.search(text, max(0, start - 8), start):
-                return None
-            return context.glued(text, start)
-        return ""
-
-    def _ends(self, end: int) -> bool:
-        after = self._text[end : end + 1]
-        if after.isascii() and after.isalnum():
-            return _TAIL.match(self._text, end) is not None
-        following = self._text[end + 1 : end + 2]
-        if after == ":":
-            return not following.isdigit()
-        return not (after in {"_", "."} and following.isascii() and following.isalnum())
+        return _kind(self._text, self._spans[first : last + 1], joints, plus, self._bare_accounts)
 
     def _candidate(self, first: int, last: int, kind: str) -> Candidate:
         """Return the span, with a leading plus and an opening bracket that closes inside."""
@@ -171,3 +176,32 @@ class _Chain:
         if text[start - 1 : start] == "(" and ")" in text[start:end]:
             start -= 1
         return Candidate(start, end, kind)
+
+
+def _prefix(text: str, start: int) -> str | None:
+    """Return what a glued word makes of the number; None where it is no number of its own."""
+    before = text[start - 1 : start]
+    if before in _APART_FROM_WORDS:
+        return ""
+    if before.isascii() and before.isalnum():
+        word = _HEAD.search(text, max(0, start - 13), start)
+        cue = context.cue_of(word[0]) if word else ""
+        return cue if cue in LEADS else None
+    if before in "-_/#.":
+        if before in "./" and _SHORT.search(text, max(0, start - 8), start):
+            return None
+        return context.glued(text, start)
+    return ""
+
+
+def _ends(text: str, end: int) -> bool:
+    """Return whether a number may end here: before a letter only if that is a postposition."""
+    after = text[end : end + 1]
+    if after in _APART_FROM_WORDS:
+        return True
+    if after.isascii() and after.isalnum():
+        return _TAIL.match(text, end) is not None
+    following = text[end + 1 : end + 2]
+    if after == ":":
+        return not following.isdigit()
+    return not (after in {"_", "."} and following.isascii() and following.isalnum())

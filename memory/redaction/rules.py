@@ -6,10 +6,10 @@ the next one is asked; a number that no rule takes stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from memory.redaction import checks
-from memory.redaction.context import Said, about
+from memory.redaction.context import Said
 from memory.redaction.plans import NORTH_AMERICAN, country_code, issued_card
 
 __all__ = ["LEADS", "Number", "classify"]
@@ -22,44 +22,48 @@ class Number:
     """A candidate: its digits, and how they stand in the text.
 
     ``lengths`` are those of its groups, ``joints`` the separators between them, ``plus`` whether a
-    plus sign leads, ``prefix`` what a word glued to it (``INV-``) makes of it.
+    plus sign leads, ``prefix`` what a word glued to it (``INV-``) makes of it. ``said`` is what the
+    words around it say, ``cue`` what it is said to be. ``bare`` are digits without a separator,
+    ``ragged`` is a number with a single digit among longer groups, behind the first. ``thing`` is
+    whether the words call it an order, a ticket, an amount: then they win.
     """
 
-    __slots__ = ("_said", "_text", "digits", "end", "joints", "lengths", "plus", "prefix", "start")
+    __slots__ = (
+        "bare",
+        "cue",
+        "digits",
+        "joints",
+        "lengths",
+        "plus",
+        "ragged",
+        "said",
+        "thing",
+    )
 
     def __init__(
-        self, text: str, spans: Sequence[tuple[int, int]], *, joints: str, plus: bool, prefix: str
+        self,
+        digits: str,
+        lengths: tuple[int, ...],
+        said: Said,
+        *,
+        joints: str = "",
+        plus: bool = False,
+        prefix: str = "",
     ) -> None:
-        self._text = text
-        self._said: Said | None = None
-        self.start, self.end = spans[0][0], spans[-1][1]
-        self.digits = "".join([text[first:last] for first, last in spans])
-        self.lengths = tuple([last - first for first, last in spans])
+        self.digits = digits
+        self.lengths = lengths
         self.joints = joints
         self.plus = plus
-        self.prefix = prefix
-
-    @property
-    def said(self) -> Said:
-        """What the words around it say."""
-        if self._said is None:
-            self._said = about(self._text, self.start, self.end, frozenset(self.lengths))
-        return self._said
-
-    @property
-    def cue(self) -> str:
-        """What the number is said to be."""
-        return self.prefix or self.said.cue
-
-    @property
-    def bare(self) -> bool:
-        """Whether the digits stand without a separator."""
-        return len(self.lengths) == 1
-
-    @property
-    def ragged(self) -> bool:
-        """Whether a single digit stands among longer groups, behind the first."""
-        return 1 in self.lengths[1:] and max(self.lengths) > 1
+        self.said = said
+        self.cue = prefix or said.cue
+        self.bare = len(lengths) == 1
+        self.ragged = not self.bare and 1 in lengths[1:] and max(lengths) > 1
+        if prefix:
+            self.thing = prefix in _THINGS
+        elif said.cue == "weak":
+            self.thing = self.bare
+        else:
+            self.thing = said.cue in _THINGS and said.binding
 
     @property
     def regular(self) -> bool:
@@ -67,19 +71,12 @@ class Number:
         lengths = self.lengths
         if len(lengths) == 2:
             return "\n" in self.joints or lengths in _HALVES
-        fours = set(lengths[:-1]) == {4} and 2 <= lengths[-1] <= 4
-        return self.bare or fours or lengths == (3, 3, 3, 3)
-
-    @property
-    def thing(self) -> bool:
-        """Whether the words call it an order, a ticket, an amount: then they win."""
-        if self.prefix:
-            return self.prefix in {"reference", "amount"}
-        if self.said.cue == "weak":
-            return self.bare
-        return self.said.thing and self.said.binding
+        if self.bare or lengths == (3, 3, 3, 3):
+            return True
+        return set(lengths[:-1]) == {4} and 2 <= lengths[-1] <= 4
 
 
+_THINGS = frozenset({"reference", "amount"})
 _HALVES = {(6, 6), (4, 8), (8, 4), (8, 8)}
 _CARD_SHAPES = {(4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (6, 10), (6, 13), (4, 4, 4, 4)}
 
