@@ -84,6 +84,8 @@ _SAID = {form: Said(cue_of(form)) for form in _forms(_CUE_WORDS) if cue_of(form)
 _DEPENDS = frozenset(
     _forms([word for word in _CUE_WORDS if cue_of(word) in _DEPENDENT] + [*_NAMELESS, *PERSONAL])
 )
+_MODIFIED = frozenset(form for form in _DEPENDS if cue_of(form) in {"card", "account", "secret"})
+_MODIFIERS = HEADS | _OPEN_KEYS | {"permanent"}
 _FILLS = frozenset(_forms(FILLERS)) - _DEPENDS - _SAID.keys()
 _CALLS = frozenset(_forms(PERSONAL)) - frozenset(_forms(FILLERS)) - _SAID.keys()
 _SILENT = Said()
@@ -112,7 +114,8 @@ def _plainly(chunks: list[str], cut: bool) -> Said | None:
         if chunk in _CALLS:
             personal = personal or first or (chunk[0].isupper() and chunk[1:].islower())
         elif chunk in _DEPENDS:
-            return None
+            sure = gap == 0 and chunk in _MODIFIED and _unmodified(chunks, cut, chunk)
+            return Said(cue_of(chunk)) if sure else None
         elif chunk in _FILLS:
             first = False
             continue
@@ -127,6 +130,15 @@ def _plainly(chunks: list[str], cut: bool) -> Said | None:
         if gap > _GAP:
             return Said("", 0, personal)
     return None if cut else Said("", 0, personal)
+
+
+def _unmodified(chunks: list[str], cut: bool, cue: str) -> bool:
+    """Return whether a plain word that changes nothing stands right before a cue."""
+    at = len(chunks) - 1 - chunks[::-1].index(cue)
+    word = chunks[at - 1] if at > cut else ""
+    if word in _SAID or word in _DEPENDS or not _is_plain(word):
+        return False
+    return word.lower() not in _MODIFIERS
 
 
 def _is_plain(chunk: str) -> bool:

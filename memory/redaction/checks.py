@@ -8,10 +8,12 @@ identifier: 8 % of all 12-digit numbers pass the Aadhaar check, 10 % of all 16-d
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 __all__ = ["aadhaar", "gstin", "iban", "ifsc", "luhn", "mod97", "pan", "verhoeff", "virtual_id"]
 
 _BASE36 = {char: value for value, char in enumerate("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+_NUMERALS = {ord(char): str(value) for char, value in _BASE36.items()}
 
 # Holder types: association, body of individuals, company, firm, government, Hindu undivided family,
 # artificial juridical person, local authority, person, trust (Income-tax Rules, rule 114).
@@ -53,9 +55,15 @@ def verhoeff(number: str) -> bool:
     if not _digits(number, 2, 64):
         return False
     state = 0
-    for position, char in enumerate(reversed(number)):
-        state = _VERHOEFF[position % 8][state][ord(char) - 48]
+    for table, digit in zip(cycle(_VERHOEFF), number.encode()[::-1]):
+        state = table[state][digit - 48]
     return state == 0
+
+
+# A digit's code to the cross sum of its double.
+_DOUBLED = bytes(
+    sum(map(int, str(2 * (code - 48)))) if 48 <= code < 58 else 0 for code in range(256)
+)
 
 
 def aadhaar(number: str) -> bool:
@@ -72,8 +80,9 @@ def luhn(number: str) -> bool:
     """Return whether the last digit is the Luhn check digit (ISO/IEC 7812-1, annex B)."""
     if not _digits(number, 2, 64):
         return False
-    doubled = sum(int(char) * 2 - (9 if char > "4" else 0) for char in number[-2::-2])
-    return (doubled + sum(map(int, number[::-2]))) % 10 == 0
+    codes = number.encode()
+    plain = codes[::-2]
+    return (sum(plain) - 48 * len(plain) + sum(codes[-2::-2].translate(_DOUBLED))) % 10 == 0
 
 
 def pan(number: str) -> bool:
@@ -108,7 +117,7 @@ def mod97(number: str) -> bool:
     """Return whether the ISO/IEC 7064 MOD 97-10 check holds, letters counting 10 to 35."""
     if not (number.isascii() and number.isalnum() and number.isupper() and len(number) <= 64):
         return False
-    return int("".join(str(_BASE36[char]) for char in number)) % 97 == 1
+    return int(number.translate(_NUMERALS)) % 97 == 1
 
 
 # Lengths from the SWIFT IBAN registry (ISO 13616).

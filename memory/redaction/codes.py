@@ -31,7 +31,7 @@ def _spaced(classes: str) -> re.Pattern[str]:
 
 
 def _compact(code: str) -> str:
-    return _SEPARATORS.sub("", code).upper()
+    return (code if code.isalnum() else _SEPARATORS.sub("", code)).upper()
 
 
 def _before(pattern: re.Pattern[str], text: str, digit: int, letters: int) -> re.Match[str] | None:
@@ -71,8 +71,8 @@ _GSTIN = _spaced("DDLLLLLDDDDLXZX")
 
 def gstins(view: View) -> Iterator[Candidate]:
     """GSTN: state code, PAN, entity, Z and a mod-36 check character; the check settles it."""
-    for start, end in view.groups:
-        match = _GSTIN.match(view.text, start) if end - start <= 2 else None
+    for start in view.starts.short:
+        match = _GSTIN.match(view.text, start)
         if match and checks.gstin(_compact(match[0])):
             yield Candidate(*match.span(), "gstin")
 
@@ -92,12 +92,14 @@ def pans(view: View) -> Iterator[Candidate]:
     capitals in a text that is not all capitals. Words that say order or SKU win.
     """
     text = view.text
-    for start, end in view.groups:
-        match = _before(_PAN, text, start, 5) if end - start == 4 else None
+    seen = set()
+    for start in view.starts.fours:
+        match = _before(_PAN, text, start, 5)
         if match and checks.pan(_compact(match[0])):
+            seen.add(match.span())
             yield Candidate(*match.span(), "pan" if _is_pan(text, match) else "")
-    for match in _near(view, _PAN_WORD, _ANY_PAN):
-        if checks.pan(_compact(match[0])):
+    for match in _near(view, _PAN_WORD, _ANY_PAN) if view.pan else ():
+        if match.span() not in seen and checks.pan(_compact(match[0])):
             sure = context.says(text, *match.span(), "pan")
             yield Candidate(*match.span(), "pan" if sure else "")
 
@@ -140,8 +142,8 @@ def ifscs(view: View) -> Iterator[Candidate]:
     and nothing says order or container.
     """
     text = view.text
-    for digit, _ in view.groups:
-        match = _before(_IFSC, text, digit, 4) if text[digit] == "0" else None
+    for digit in view.starts.zeros:
+        match = _before(_IFSC, text, digit, 4)
         if match is None:
             continue
         start, end = match.span()
@@ -215,8 +217,8 @@ _ALNUM = re.compile(r"[A-Za-z0-9]")
 
 def ibans(view: View) -> Iterator[Candidate]:
     """ISO 13616: country, two check digits (MOD 97-10), and exactly the country's length."""
-    for digit, end in view.groups:
-        if digit > 1 and end - digit > 1 and _begins(view.text, digit - 2):
+    for digit in view.starts.glued:
+        if digit > 1 and _begins(view.text, digit - 2):
             start = _IBAN_START.match(view.text, digit - 2)
             candidate = _iban_at(view.text, start) if start else None
             if candidate:
@@ -233,13 +235,19 @@ def _begins(text: str, start: int) -> bool:
 def _iban_at(text: str, head: re.Match[str]) -> Candidate | None:
     start = head.start()
     length = checks.iban_length(head[0][:2].upper())
+    piece = text[start : start + length]
+    if len(piece) == length > 0 and piece.isalnum() and piece.isascii():
+        return _checked_iban(text, start, start + length)
     body = _IBAN_BODY.match(text, start) if length else None
     if body is None:
         return None
     kept = [match.end() for match in _ALNUM.finditer(body[0])]
     if len(kept) < length:
         return None
-    end = start + kept[length - 1]
+    return _checked_iban(text, start, start + kept[length - 1])
+
+
+def _checked_iban(text: str, start: int, end: int) -> Candidate | None:
     following = text[end : end + 1]
     if (following.isascii() and following.isalnum()) or not checks.iban(_compact(text[start:end])):
         return None

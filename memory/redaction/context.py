@@ -75,9 +75,12 @@ def _linked(pieces: list[str]) -> Said | None:
 def about(text: str, start: int, end: int, lengths: Container[int] = ()) -> Said:
     """Return what the words say about the span: before it, behind it, or above its column."""
     said = before(text, start, lengths)
-    if said.cue and said.binding:
-        if not said.gap or not _counts(text, end, _pieces_after(text, end, 24, 1)):
-            return said
+    if (
+        said.cue
+        and said.binding
+        and not (said.gap and _counts(text, end, _pieces_after(text, end, 24, 1)))
+    ):
+        return said
     return after(text, end) or _above(text, start) or said
 
 

@@ -62,10 +62,10 @@ _FIRST: _Detectors = (
     ("login", assignments.told_passwords),
     ("at", addresses.emails_and_handles),
     ("spelled_at", addresses.spelled_emails),
-    ("digits", codes.gstins),
-    ("digits", codes.ibans),
-    ("digits", codes.pans),
-    ("digits", codes.ifscs),
+    ("gstin", codes.gstins),
+    ("iban", codes.ibans),
+    ("pan", codes.pans),
+    ("ifsc", codes.ifscs),
     ("voter", codes.voter_ids),
     ("passport", codes.passports),
     ("licence", codes.driving_licences),
@@ -141,8 +141,8 @@ class PatternRedactor:
             chosen += found
             if not found:
                 break
-            touching = yield from _touching(view.text, found)
-            detectors = open_ if touching else again
+            yield
+            detectors = open_ if _touching(view.text, found) else again
             if not detectors:
                 break
             view = View(masks.hide(view.text, ((one.start, one.end) for one in found)))
@@ -169,9 +169,8 @@ def _round(
             if since % _PAUSE == 0:
                 yield
             start, end, kind = candidate
-            if not kind or (not fresh and masks.HIDDEN in text[start:end]):
-                unsure.append(candidate)
-            elif start >= floor and not chosen.offer(candidate):
+            hidden = not kind or (not fresh and masks.HIDDEN in text[start:end])
+            if hidden or (start >= floor and not chosen.offer(candidate)):
                 unsure.append(candidate)
         if unsure:
             passed.append((entry, unsure))
@@ -181,11 +180,9 @@ def _round(
     return chosen.candidates, again
 
 
-def _touching(text: str, found: Sequence[Candidate]) -> Generator[None, None, bool]:
+def _touching(text: str, found: Sequence[Candidate]) -> bool:
     """Return whether a finding is joined to a word, which may read otherwise without it."""
-    for at, (start, end, _) in enumerate(found):
-        if at % _PAUSE == _PAUSE - 1:
-            yield
+    for start, end, _ in found:
         # Almost all stand alone, which is seen without a pattern.
         if text[start - 1 : start] not in _ALONE and _JOINED_BEFORE.search(
             text, max(0, start - 3), start

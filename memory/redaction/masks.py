@@ -57,8 +57,10 @@ def mask(kind: str, matched: str) -> str:
     """
     if kind not in _TAILED:
         return f"[{_label(kind)}]"
-    digits = "".join(char for char in matched if "0" <= char <= "9")
-    return f"[{_label(kind)}:****{digits[-4:]}]"
+    tail = matched[-4:]
+    if not (tail.isascii() and tail.isdigit()):
+        tail = "".join([char for char in matched if "0" <= char <= "9"])[-4:]
+    return f"[{_label(kind)}:****{tail}]"
 
 
 def recognise(kinds: Iterable[str] = ()) -> re.Pattern[str]:

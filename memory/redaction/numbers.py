@@ -126,7 +126,7 @@ class _Chain:
         if first == 0 and self._plus >= 0:
             # With a plus the number is as long as it is: the next line is another one.
             ends.sort(key=lambda end: any("\n" in joint for joint in self._joints[: end[0]]))
-        for last, total in ends:
+        for last, _ in ends:
             if self._whole(first, last):
                 kind = self._kind(first, last)
                 if kind:

@@ -8,6 +8,7 @@ says what has to be in the text for looking to be worth while: an ``@``, a digit
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 __all__ = ["ALWAYS", "View"]
 
@@ -19,6 +20,19 @@ _PIECE = re.compile(r"(?:\S{0,19}+\s)*+(\S{20,}+)")
 _SPELLED_AT = re.compile(r"[(\[{<] ?(?:at|@|dot)")
 
 
+class Starts(NamedTuple):
+    """Where runs of digits begin that a code may hold.
+
+    Those of one or two digits, of four, those that begin with a zero, and those of two and more
+    right behind a letter.
+    """
+
+    short: list[int]
+    fours: list[int]
+    zeros: list[int]
+    glued: list[int]
+
+
 class View:
     """A text to search.
 
@@ -26,21 +40,26 @@ class View:
     twenty and more characters without white space.
     """
 
-    __slots__ = ("_groups", "_secret", "lowered", "pieces", "text")
+    __slots__ = ("_secret", "_starts", "lowered", "pieces", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lowered = _lowered(text)
         self.pieces = _pieces(text)
-        self._groups: list[tuple[int, int]] | None = None
+        self._starts: Starts | None = None
         self._secret: bool | None = None
 
     @property
-    def groups(self) -> list[tuple[int, int]]:
-        """The runs of digits."""
-        if self._groups is None:
-            self._groups = [match.span() for match in _GROUP.finditer(self.text)]
-        return self._groups
+    def starts(self) -> Starts:
+        """Where the runs of digits begin."""
+        if self._starts is None:
+            self._starts = _starts(self.text)
+        return self._starts
+
+    @property
+    def pan(self) -> bool:
+        """Whether the word PAN may be in the text."""
+        return "pan" in self.lowered or "\u092a\u0948\u0928" in self.lowered
 
     @property
     def secret(self) -> bool:
@@ -65,6 +84,7 @@ class View:
         found = set()
         if _has_digit(text):
             found.add("digits")
+            found |= self._codes()
             found |= self._documents()
         if self.pieces:
             found.add("long")
@@ -78,6 +98,19 @@ class View:
             found.add("header")
         if "eyJ" in text:
             found.add("jwt")
+        return found
+
+    def _codes(self) -> set[str]:
+        short, fours, zeros, glued = self.starts
+        found = set()
+        if short:
+            found.add("gstin")
+        if glued:
+            found.add("iban")
+        if fours or self.pan:
+            found.add("pan")
+        if zeros or "ifs" in self.lowered:
+            found.add("ifsc")
         return found
 
     def _documents(self) -> set[str]:
@@ -109,6 +142,23 @@ class View:
     def _has_header(self) -> bool:
         lowered = self.lowered
         return "authorization" in lowered or "bearer" in lowered or "basic" in lowered
+
+
+def _starts(text: str) -> Starts:
+    starts = Starts([], [], [], [])
+    short, fours, zeros, glued = starts
+    for match in _GROUP.finditer(text):
+        start, end = match.span()
+        size = end - start
+        if size == 4:
+            fours.append(start)
+        elif size <= 2:
+            short.append(start)
+        if text[start] == "0":
+            zeros.append(start)
+        if size > 1 and start and text[start - 1].isalpha():
+            glued.append(start)
+    return starts
 
 
 def _lowered(text: str) -> str:
