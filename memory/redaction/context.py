@@ -30,9 +30,10 @@ def after(text: str, end: int) -> Said | None:
     nearest = _pieces_after(text, end, 24, 2)
     if _counts(text, end, nearest):
         return Said("amount")
-    if not any(piece in _OPENERS or cue_of(piece) for piece in nearest):
-        return None
-    return _linked(_pieces_after(text, end, REACH, 8))
+    for piece in nearest:
+        if piece in _OPENERS or cue_of(piece):
+            return _linked(_pieces_after(text, end, REACH, 8))
+    return None
 
 
 def _counts(text: str, end: int, nearest: Sequence[str]) -> bool:

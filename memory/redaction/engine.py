@@ -222,6 +222,11 @@ class _Chosen:
     def offer(self, candidate: Candidate) -> bool:
         """Take it unless an earlier one stands in its way; return whether nothing of it is left."""
         start, end, kind = candidate
+        if not self._ends or start >= self._ends[-1]:
+            self.candidates.append(candidate)
+            self._starts.append(start)
+            self._ends.append(end)
+            return True
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
         if first < last:
             rivals = self.candidates[first:last]

@@ -46,7 +46,7 @@ KINDS = (
 
 
 def _label(kind: str) -> str:
-    return LABELS.get(kind, kind.upper())
+    return LABELS.get(kind) or kind.upper()
 
 
 def mask(kind: str, matched: str) -> str:

@@ -49,18 +49,18 @@ def _single(text: str, start: int, end: int, bare_accounts: bool) -> Candidate:
     if end - start > _LONGEST:
         return Candidate(start, end, "")
     plus = _plus(text, start)
-    kind = _kind(text, [(start, end)], "", plus >= 0, bare_accounts)
+    kind = _kind(text, ((start, end),), "", plus >= 0, bare_accounts)
     return Candidate(plus if kind and plus >= 0 else start, end, kind)
 
 
 def _plus(text: str, start: int) -> int:
     """Return where the plus sign in front of a number stands; -1 where there is none."""
-    before = text[start - 1 : start]
-    if before == "+":
+    near = text[start - 2 : start] if start > 1 else text[:start]
+    if "+" not in near:
+        return -1
+    if near[-1] == "+":
         return start - 1
-    if before and before in " (\n" and text[start - 2 : start - 1] == "+":
-        return start - 2
-    return -1
+    return start - 2 if near[-1] in " (\n" else -1
 
 
 def _kind(

@@ -80,29 +80,34 @@ class View:
 
     def gates(self) -> set[str]:
         """Return the names of the gates that are open; empty where there is nothing to look for."""
-        text = self.text
+        text, lowered = self.text, self.lowered
         found = set()
         if _has_digit(text):
             found.add("digits")
-            found |= self._codes()
-            found |= self._documents()
+            self._open_codes(found)
+            self._open_documents(found)
         if self.pieces:
             found.add("long")
         if "@" in text:
-            found |= {"at", "url"} if "://" in text else {"at"}
-        if _has_spelled_at(self.lowered):
+            found.add("at")
+            if "://" in text:
+                found.add("url")
+        if _has_spelled_at(lowered):
             found.add("spelled_at")
         if self.secret:
-            found |= self._credentials()
-        if self._has_header():
+            found.add("secret")
+            if "pass" in lowered or "pwd" in lowered or "पासव" in lowered:
+                found.add("login")
+            if "PRIVATE KEY" in text:
+                found.add("private_key")
+        if "authorization" in lowered or "bearer" in lowered or "basic" in lowered:
             found.add("header")
         if "eyJ" in text:
             found.add("jwt")
         return found
 
-    def _codes(self) -> set[str]:
+    def _open_codes(self, found: set[str]) -> None:
         short, fours, zeros, glued = self.starts
-        found = set()
         if short:
             found.add("gstin")
         if glued:
@@ -111,11 +116,9 @@ class View:
             found.add("pan")
         if zeros or "ifs" in self.lowered:
             found.add("ifsc")
-        return found
 
-    def _documents(self) -> set[str]:
+    def _open_documents(self, found: set[str]) -> None:
         lowered = self.lowered
-        found = set()
         if "passport" in lowered or "पासपोर्ट" in lowered:
             found.add("passport")
         if "dl" in lowered or "licen" in lowered or "driv" in lowered or "लाइसेंस" in lowered:
@@ -128,20 +131,6 @@ class View:
             or "वोट" in lowered
         ):
             found.add("voter")
-        return found
-
-    def _credentials(self) -> set[str]:
-        lowered = self.lowered
-        found = {"secret"}
-        if "pass" in lowered or "pwd" in lowered or "पासव" in lowered:
-            found.add("login")
-        if "PRIVATE KEY" in self.text:
-            found.add("private_key")
-        return found
-
-    def _has_header(self) -> bool:
-        lowered = self.lowered
-        return "authorization" in lowered or "bearer" in lowered or "basic" in lowered
 
 
 def _starts(text: str) -> Starts:
