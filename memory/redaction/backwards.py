@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memory.redaction.masks import HIDDEN
 from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED
 
-__all__ = ["REACH", "Said", "before", "chunks_of", "cue_of", "pieces_of"]
+__all__ = ["REACH", "Said", "before", "chunks_of", "cue_of", "cue_start", "pieces_of"]
 
 REACH = 64  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
@@ -91,13 +91,31 @@ _CALLS = frozenset(_forms(PERSONAL)) - frozenset(_forms(FILLERS)) - _SAID.keys()
 _SILENT = Said()
 
 
-def before(text: str, start: int, lengths: Container[int] = ()) -> Said:
-    """Return the nearest cue before ``start``; numbers of the given lengths are looked past."""
+def _left(text: str, start: int) -> tuple[list[str], bool]:
+    """Return what stands before, as far as it may be read, and whether the reach cuts a word."""
     begin = start - REACH if start > REACH else 0
     _, hidden, left = text[begin:start].rpartition(HIDDEN)
-    chunks = chunks_of(left)
-    # A word cut by the reach could be any word.
-    cut = not hidden and begin > 0 and text[begin - 1].isalnum()
+    # A word that is cut could be any word.
+    return chunks_of(left), not hidden and begin > 0 and text[begin - 1].isalnum()
+
+
+def cue_start(text: str, start: int) -> int:
+    """Return where the cue begins if nothing but fillers comes between; else -1."""
+    chunks, cut = _left(text, start)
+    at = start
+    for chunk in reversed(chunks[1:] if cut else chunks):
+        at -= len(chunk)
+        if chunk in _SAID:
+            return at
+        if chunk and chunk not in _FILLS:
+            break
+        at -= 1
+    return -1
+
+
+def before(text: str, start: int, lengths: Container[int] = ()) -> Said:
+    """Return the nearest cue before ``start``; numbers of the given lengths are looked past."""
+    chunks, cut = _left(text, start)
     said = _plainly(chunks, cut)
     return _Backwards(chunks, cut, lengths).read() if said is None else said
 

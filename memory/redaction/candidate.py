@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Candidate"]
+__all__ = ["SETTLED", "Candidate"]
+
+# The kind of what is none, and will be none as long as the span stays as it is.
+SETTLED = "settled"
 
 
 class Candidate(NamedTuple):

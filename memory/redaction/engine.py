@@ -31,7 +31,7 @@ from memory.redaction import (
     network,
     numbers,
 )
-from memory.redaction.candidate import Candidate
+from memory.redaction.candidate import SETTLED, Candidate
 from memory.redaction.normalise import Copy, normalise
 from memory.redaction.view import ALWAYS, View
 from memory.types import Finding
@@ -169,14 +169,18 @@ def _round(
             if since % _PAUSE == 0:
                 yield
             start, end, kind = candidate
-            hidden = not kind or (not fresh and masks.HIDDEN in text[start:end])
-            if hidden or (start >= floor and not chosen.offer(candidate)):
+            if (
+                not kind
+                or kind == SETTLED
+                or (not fresh and masks.HIDDEN in text[start:end])
+                or (start >= floor and not chosen.offer(candidate))
+            ):
                 unsure.append(candidate)
         if unsure:
             passed.append((entry, unsure))
         if len(text) > _SHORT:
             yield
-    again = tuple([entry for entry, unsure in passed if not all(map(chosen.hides, unsure))])
+    again = tuple([entry for entry, unsure in passed if not all(map(chosen.settles, unsure))])
     return chosen.candidates, again
 
 
@@ -237,10 +241,13 @@ class _Chosen:
         self._ends[first:last] = (end,)
         return True
 
-    def hides(self, candidate: Candidate) -> bool:
-        """Return whether it lies in one that was taken: once that is hidden it is gone."""
-        at = bisect_right(self._starts, candidate.start) - 1
-        return at >= 0 and candidate.end <= self._ends[at]
+    def settles(self, candidate: Candidate) -> bool:
+        """Return whether there is nothing new about it once what was taken is hidden."""
+        start, end, kind = candidate
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if first == last:
+            return kind == SETTLED
+        return self._starts[first] <= start and end <= self._ends[first]
 
 
 def _covers(candidate: Candidate, rivals: Sequence[Candidate]) -> bool:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memory.redaction import context
-from memory.redaction.candidate import Candidate
+from memory.redaction.backwards import cue_start
+from memory.redaction.candidate import SETTLED, Candidate
 from memory.redaction.rules import LEADS, Number, classify
 from memory.redaction.view import View
 
@@ -50,7 +51,11 @@ def _single(text: str, start: int, end: int, bare_accounts: bool) -> Candidate:
         return Candidate(start, end, "")
     plus = _plus(text, start)
     kind = _kind(text, ((start, end),), "", plus >= 0, bare_accounts)
-    return Candidate(plus if kind and plus >= 0 else start, end, kind)
+    if kind:
+        return Candidate(plus if plus >= 0 else start, end, kind)
+    cue = cue_start(text, start)
+    # One that plain words name is read with them, the two characters behind it, and nothing else.
+    return Candidate(start, end, "") if cue < 0 else Candidate(cue, end + 2, SETTLED)
 
 
 def _plus(text: str, start: int) -> int:
@@ -72,13 +77,13 @@ def _kind(
     if prefix is None or not _ends(text, end):
         return ""
     if len(spans) == 1:
-        digits, lengths = text[start:end], (end - start,)
+        digits = text[start:end]
     else:
         digits = "".join([text[first:last] for first, last in spans])
-        lengths = tuple([last - first for first, last in spans])
     total = len(digits)
     if total == _SHORTEST and not plus:
         return ""
+    lengths = tuple([last - first for first, last in spans])
     said = context.about(text, start, end, lengths)
     kind = classify(Number(digits, lengths, said, joints=joints, plus=plus, prefix=prefix))
     if not kind and bare_accounts and len(spans) == 1 and 9 <= total <= 18:

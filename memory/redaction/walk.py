@@ -134,6 +134,9 @@ class _Walk:
         self, items: Mapping[Any, Any], path: str, depth: int
     ) -> Generator[None, None, dict[str, Any]]:
         self._enter(items, path, depth)
+        if not items:
+            self._open.discard(id(items))
+            return {}
         keys = yield from self._keys(items, path)
         result = {}
         for (key, value), masked_key in zip(items.items(), keys, strict=True):
