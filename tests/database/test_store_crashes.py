@@ -22,10 +22,10 @@ from memory.urls import normalize_url
 from rawsql import Connection
 from stores import broken_rules, image, leaks
 
-BIG = 2_000
+BIG = 1_200
 DERIVED = 40
 CLIENT_KILLS = 20
-SERVER_KILLS = 6
+SERVER_KILLS = 5
 
 
 @pytest.fixture(scope="module")

@@ -188,7 +188,7 @@ OTHER_ROWS = f"""
     from other;
     insert into memory.postings (tenant_key, term, record_id, term_count)
     select tenant_key, t.term, record_id, 3
-    from other cross join unnest(array['window', 'tea', n::text]) as t (term);
+    from other cross join unnest(array['window', 'tea']) as t (term);
 """
 
 

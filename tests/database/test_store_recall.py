@@ -16,20 +16,7 @@ from memory.stores.postgres import PostgresStore
 from servers import Database, Postgres
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
-WORDS = [
-    "tea",
-    "milk",
-    "coffee",
-    "window",
-    "aisle",
-    "seat",
-    "friday",
-    "monday",
-    "délai",
-    "東京",
-    "order",
-    "parcel",
-]
+WORDS = ["tea", "milk", "coffee", "window", "aisle", "seat", "friday", "délai", "東京", "parcel"]
 PEOPLE = [f"p{n}" for n in range(6)]
 KINDS = ["episodic", "profile", "summary"]
 MEMORIES, QUESTIONS = 150, 200
