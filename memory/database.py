@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 import asyncpg
@@ -35,6 +36,7 @@ __all__ = [
 T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
 Work = Callable[[AsyncConnection], Awaitable[T]]
+Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
 
 _ATTEMPTS = 6
 _DRIVER_ERRORS = (
@@ -135,24 +137,24 @@ class OwnAccess:
 
     def __init__(self, engine: AsyncEngine, *, pooler: bool = False) -> None:
         require_asyncpg(engine)
-        # Exact counts need fresh snapshots, whatever the database's default isolation is. A single
-        # statement needs no BEGIN and saves two round trips, but a pooler wants one.
-        self._transactions = engine.execution_options(isolation_level="READ COMMITTED")
-        self._statements = (
-            self._transactions if pooler else engine.execution_options(isolation_level="AUTOCOMMIT")
-        )
+        # Exact counts need fresh snapshots, whatever the database's default isolation is.
+        self._several = engine.execution_options(isolation_level="READ COMMITTED").begin
+        self._single: Open = self._several
+        if not pooler:
+            # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
+            self._single = engine.execution_options(isolation_level="AUTOCOMMIT").connect
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""
-        return await self._retried(self._statements, work)
+        return await self._retried(self._single, work)
 
     async def several(self, work: Work[T]) -> T:
         """See :meth:`Access.several`; retried after a deadlock or a serialization failure."""
-        return await self._retried(self._transactions, work)
+        return await self._retried(self._several, work)
 
-    async def _retried(self, engine: AsyncEngine, work: Work[T]) -> T:
+    async def _retried(self, opened: Open, work: Work[T]) -> T:
         async def attempt() -> T:
-            async with engine.begin() as connection:
+            async with opened() as connection:
                 return await work(connection)
 
         for tried in range(1, _ATTEMPTS):
