@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import asyncpg
@@ -25,6 +26,7 @@ from rawsql import (
     remember,
     source,
     tombstones,
+    waits,
 )
 from servers import Database
 
@@ -361,6 +363,35 @@ async def test_a_delete_never_severs_what_its_snapshot_cannot_see(
     async with acting(old, tenant, isolation):
         await old.execute(DELETE, tenant, root)
     assert await living(inspector, tenant) == {bystander}
+    assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+async def test_a_record_that_another_transaction_rewrites_meanwhile_goes_all_the_same(
+    connect, inspector: Connection, tenant: str, how: str
+) -> None:
+    one, two = await connect("app"), await connect("app")
+    async with acting(one, tenant):
+        root = await remember(one, tenant, "ann")
+        digest = await derive(one, tenant, root)
+        kept = await remember(one, tenant, "bob")
+
+    async def later() -> None:
+        async with acting(two, tenant):
+            if how == "delete":
+                await two.execute(DELETE, tenant, root)
+            else:
+                await forget(two, tenant, "ann")
+
+    async with acting(one, tenant):
+        await one.execute(
+            "update memory.records set superseded_at = now() where record_id = any ($1)",
+            [digest, kept],
+        )
+        task = asyncio.create_task(later())
+        await waits(task, inspector, two)
+    await task
+    assert await living(inspector, tenant) == {kept}
     assert await damage(inspector, tenant) == []
 
 

@@ -15,6 +15,7 @@ from rawsql import (
     acting,
     damage,
     derive,
+    forget,
     hash_of,
     insert_record,
     link,
@@ -23,6 +24,7 @@ from rawsql import (
     remember,
     source,
     subjects_of,
+    waits,
 )
 
 WRITERS = ("app", "owner", "superuser", "bypass")
@@ -237,6 +239,26 @@ async def test_removing_a_link_or_an_edge_of_a_living_record_is_refused_at_once(
         )
     assert await living(inspector, tenant) == {root}
     assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize("what", REMOVALS)
+@pytest.mark.parametrize("said", [None, "", "somebody-else"])
+async def test_a_removal_is_refused_whatever_tenant_the_job_says_it_is(
+    connect, inspector: Connection, tenant: str, said: str | None, what: str
+) -> None:
+    connection = await connect("superuser")
+    async with acting(connection, None):
+        made = await derive(connection, tenant, await remember(connection, tenant, "ann"))
+    with refused("ME004"):
+        async with acting(connection, said):
+            await connection.execute(REMOVALS[what], tenant, made)
+    assert await subjects_of(inspector, tenant, made) == {"ann"}
+    assert await damage(inspector, tenant) == []
+    async with acting(connection, said):
+        await connection.execute(
+            "delete from memory.records where tenant_key = $1 and record_id = $2", tenant, made
+        )
+    assert made not in await living(inspector, tenant)
 
 
 @pytest.mark.parametrize("what", REMOVALS)
@@ -516,14 +538,6 @@ async def test_a_derivation_that_cannot_see_a_later_link_fails(
     assert await damage(inspector, tenant) == []
 
 
-async def waits(task: asyncio.Task[None], inspector: Connection, pid: int) -> None:
-    """Return once the backend waits for a lock."""
-    async with asyncio.timeout(10):
-        while not await inspector.fetchval("select cardinality(pg_blocking_pids($1))", pid):
-            assert not task.done(), "it did not wait"
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize("first", ["derive", "relate"])
 async def test_a_later_link_and_a_derive_in_flight_wait_for_each_other(
     connect, inspector: Connection, tenant: str, first: str
@@ -546,7 +560,7 @@ async def test_a_later_link_and_a_derive_in_flight_wait_for_each_other(
     async with acting(one, tenant):
         await work(one, first)
         task = asyncio.create_task(later())
-        await waits(task, inspector, two.get_server_pid())
+        await waits(task, inspector, two)
     await task
     assert await subjects_of(inspector, tenant, made) == {"ann", "dana"}
     assert await damage(inspector, tenant) == []
@@ -578,7 +592,7 @@ async def test_a_delete_and_a_derive_in_flight_wait_for_each_other(
     async with acting(one, tenant):
         await work(one, first)
         task = asyncio.create_task(later())
-        await waits(task, inspector, two.get_server_pid())
+        await waits(task, inspector, two)
     if first == "derive":
         await task
     else:
@@ -586,6 +600,43 @@ async def test_a_delete_and_a_derive_in_flight_wait_for_each_other(
             await task
         assert caught.value.sqlstate == "ME006"
     assert await living(inspector, tenant) == {bystander}
+    assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize("verbs", ["remember, forget", "forget, remember", "relate, forget"])
+async def test_a_writer_about_a_person_and_an_erasure_wait_for_each_other(
+    connect, inspector: Connection, tenant: str, verbs: str
+) -> None:
+    """Who comes second sees what the first one did: an erasure that blocks leaves no straggler."""
+    one, two = await connect("app"), await connect("app")
+    first, second = verbs.split(", ")
+    async with acting(one, tenant):
+        bystander = await remember(one, tenant, "bob")
+        await remember(one, tenant, "ann")
+
+    async def work(connection: Connection, verb: str) -> None:
+        if verb == "remember":
+            await remember(connection, tenant, "ann")
+        elif verb == "relate":
+            await link(connection, tenant, bystander, "ann")
+        else:
+            await forget(connection, tenant, "ann")
+
+    async def later() -> None:
+        async with acting(two, tenant):
+            await work(two, second)
+
+    async with acting(one, tenant):
+        await work(one, first)
+        task = asyncio.create_task(later())
+        await waits(task, inspector, two)
+        # Another person's memories wait for neither.
+        three = await connect("app")
+        async with acting(three, tenant):
+            await remember(three, tenant, "carol")
+    await task
+    left = {"remember, forget": 2, "forget, remember": 3, "relate, forget": 1}[verbs]
+    assert len(await living(inspector, tenant)) == left
     assert await damage(inspector, tenant) == []
 
 

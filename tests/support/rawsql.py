@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -180,6 +181,15 @@ async def forget(
     row = await connection.fetchrow(f"select * from memory.forget({arguments})", *values.values())
     assert row is not None
     return row
+
+
+async def waits(task: asyncio.Task[None], inspector: Connection, connection: Connection) -> None:
+    """Return once the task's connection waits for a lock."""
+    pid = connection.get_server_pid()
+    async with asyncio.timeout(10):
+        while not await inspector.fetchval("select cardinality(pg_blocking_pids($1))", pid):
+            assert not task.done(), "it did not wait"
+            await asyncio.sleep(0.01)
 
 
 async def subjects_of(connection: Connection, tenant: str, record_id: UUID) -> set[str]:
