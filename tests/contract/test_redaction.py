@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from identifiers import conversation, needles
 from memory import Finding, InvalidInputError, MemoryServiceError
 
 MAIL = "ann@example.com"
@@ -61,17 +62,43 @@ async def test_every_writing_verb_masks(acme):
         assert MAIL not in record.metadata["m"]
 
 
-async def test_embedder_and_logs_never_see_what_is_masked(memory_factory, plugs, logs):
+async def test_embedder_and_logs_never_see_an_identifier_of_any_kind(logs, memory_factory, plugs):
     embedder = plugs.RecordingEmbedder()
     acme = memory_factory(embedder=embedder).for_tenant("acme")
-    told = await acme.remember(text=f"at {MAIL}", subject_keys="p", metadata={"m": MAIL})
-    await acme.remember_many(items=[{"text": f"many {MAIL}", "subject_keys": "p"}])
-    await acme.derive(kind="summary", text=f"sum {MAIL}", sources=told.record)
-    await acme.supersede(record_id=told.record.record_id, text=f"new {MAIL}")
-    await acme.recall(text=f"who is {MAIL}")
-    assert len(embedder.calls) == 5
-    assert MAIL not in str(embedder.calls)
-    assert MAIL not in logs.text
+    turns = conversation(seed=3)[:25]
+    planted = [needle for _, value, _ in turns for needle in needles(value)]
+    for number, (_, _, text) in enumerate(turns):
+        told = await acme.remember(
+            text=f"told {number} {text}",
+            subject_keys="p",
+            metadata={"said": {"list": [text]}, text: "under it"},
+        )
+        made = await acme.derive(
+            kind="summary",
+            text=f"made {number} {text}",
+            sources=told.record,
+            metadata={"m": text},
+        )
+        newer = await acme.supersede(
+            record_id=told.record.record_id, text=f"newer {number} {text}", metadata={"m": text}
+        )
+        await acme.recall(text=f"asked {number} {text}")
+        assert {"text", "metadata.said.list.0"} < set(told.record.redacted)
+        assert [one.record.redacted for one in (made, newer)] == [("metadata.m", "text")] * 2
+    many = await acme.remember_many(
+        items=[
+            {"text": f"many {number} {text}", "subject_keys": "p", "metadata": {"m": text}}
+            for number, (_, _, text) in enumerate(turns)
+        ]
+    )
+    assert [one.record.redacted for one in many] == [("metadata.m", "text")] * len(turns)
+    seen = str(embedder.calls).lower()
+    for number in range(len(turns)):
+        for verb in ("told", "made", "newer", "asked", "many"):
+            assert f"{verb} {number} " in seen
+    assert [needle for needle in planted if needle in seen + logs.text.lower()] == []
+    stored = str([(one.text, one.metadata, one.redacted) for one in await acme.records()]).lower()
+    assert [needle for needle in planted if needle in stored] == []
 
 
 async def test_a_masked_query_finds_the_masked_text(acme):

@@ -8,51 +8,10 @@ from typing import Any
 
 import pytest
 
+from identifiers import SENTENCES
 from memory.redaction import default_redactor
 
 EACH = 60
-
-# What people write before and after it. A kind that needs the words to be recognised gets only
-# sentences with the words.
-SENTENCES = {
-    "aadhaar": ["my aadhaar is {}", "Aadhaar no. {} verified", "आधार {} है", "{}", "KYC: {} done"],
-    "virtual_id": ["VID {} for the request", "virtual id: {}", "aadhaar vid {}"],
-    "pan": ["PAN {} on file", "his PAN card number is {}", "pan: {}", "{} is the PAN", "पैन {}"],
-    "gstin": ["GSTIN {}", "billed to {} in Pune", "{}", "GST no {} of the vendor"],
-    "ifsc": ["IFSC {}", "transfer via {} branch", "ifsc code: {}", "NEFT to {}"],
-    "phone_in": [
-        "Ramesh at {} disputed invoice INV-42",
-        "call {} after ten",
-        "मेरा नंबर {} है",
-        "{}",
-        "Order 55 for Sita, {}",
-        "mera mobile {} hai",
-        "Ph: {}",
-    ],
-    "upi": ["pay {} now", "UPI: {}", "{} se bhej do", "{}"],
-    "voter_id": ["voter id {}", "EPIC no. {} of the voter", "Voter ID card: {}"],
-    "passport": ["passport {}", "Passport No: {}", "her passport number is {}"],
-    "driving_licence": ["driving licence {}", "DL no. {}", "license number {}"],
-    "bank_account": ["A/c {}", "account number: {}", "खाता {} में", "savings acct no. {}"],
-    "email": ["write to {}", "<{}>", "email: {}, please", "{}"],
-    "card": ["card {}", "paid with {} today", "{}", "Visa card no. {} exp 12/27"],
-    "iban": ["IBAN {}", "send it to {} please", "{}"],
-    "phone": ["call {} now", "{}", "Tel. {}", "reach her on {}"],
-    "ssn": ["SSN {}", "social security number: {}", "her ssn is {}"],
-    "api_key": ["key {} works", "OPENAI_API_KEY={}", '{{"k": "{}"}}', "use {}."],
-    "bearer_token": ["Authorization: Bearer {}", "curl -H 'Authorization: Bearer {}' x"],
-    "basic_auth": ["Authorization: Basic {}", "header Basic {} sent"],
-    "jwt": ["token {}", "cookie={}; path=/", "{}"],
-    "private_key": ["{}", "key:\n{}\nend"],
-    "password": [
-        "password={}",
-        'DB_PASSWORD: "{}"',
-        "my password is {}",
-        "postgres://app:{}@db.example.com/app",
-        "--password {}",
-    ],
-    "secret": ["secret {}", "signing key: {}", "api_secret={}", '"client_secret": "{}"'],
-}
 
 SEPARATED = {
     "aadhaar": [(4, 4, 4)],
