@@ -126,19 +126,19 @@ def _plainly(chunks: list[str], cut: bool) -> Said | None:
     personal = False
     first = True
     for chunk in reversed(chunks[1:] if cut else chunks):
-        if chunk in _SAID:
-            said = _SAID[chunk]
+        if not chunk:
+            continue
+        if chunk in _FILLS:
+            first = False
+            continue
+        said = _SAID.get(chunk)
+        if said is not None:
             return Said(said.cue, gap, personal) if gap else said
         if chunk in _CALLS:
             personal = personal or first or (chunk[0].isupper() and chunk[1:].islower())
         elif chunk in _DEPENDS:
             sure = gap == 0 and chunk in _MODIFIED and _unmodified(chunks, cut, chunk)
             return Said(cue_of(chunk)) if sure else None
-        elif chunk in _FILLS:
-            first = False
-            continue
-        elif not chunk:
-            continue
         elif not _is_plain(chunk):
             return Said("", 0, personal) if _ends_a_sentence(chunk) else None
         else:

@@ -49,6 +49,9 @@ def _label(kind: str) -> str:
     return LABELS.get(kind) or kind.upper()
 
 
+_WHOLE = {kind: f"[{_label(kind)}]" for kind in KINDS if kind not in _TAILED}
+
+
 def mask(kind: str, matched: str) -> str:
     """Return the mask for a value as it stands in the copy.
 
@@ -56,7 +59,7 @@ def mask(kind: str, matched: str) -> str:
     the rest keep nothing.
     """
     if kind not in _TAILED:
-        return f"[{_label(kind)}]"
+        return _WHOLE.get(kind) or f"[{_label(kind)}]"
     tail = matched[-4:]
     if not (tail.isascii() and tail.isdigit()):
         tail = "".join([char for char in matched if "0" <= char <= "9"])[-4:]

@@ -37,19 +37,20 @@ _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,12}$")
 def numbers(view: View, *, bare_accounts: bool = False) -> Iterator[Candidate]:
     """Yield the digit identifiers of the copy, from left to right."""
     text = view.text
+    signed = "+" in text
     for match in _CHAIN.finditer(text):
         start, end = match.span()
         if match[0].isdigit():
-            yield _single(text, start, end, bare_accounts)
+            plus = _plus(text, start) if signed else -1
+            yield _single(text, start, end, plus, bare_accounts)
         else:
             yield from _Chain(text, start, end, bare_accounts).candidates()
 
 
-def _single(text: str, start: int, end: int, bare_accounts: bool) -> Candidate:
+def _single(text: str, start: int, end: int, plus: int, bare_accounts: bool) -> Candidate:
     """Return what a chain of one group is, which most are."""
     if end - start > _LONGEST:
         return Candidate(start, end, "")
-    plus = _plus(text, start)
     kind = _kind(text, ((start, end),), "", plus >= 0, bare_accounts)
     if kind:
         return Candidate(plus if plus >= 0 else start, end, kind)
@@ -73,20 +74,22 @@ def _kind(
 ) -> str:
     """Return what a run of whole groups is; empty where no rule takes it."""
     start, end = spans[0][0], spans[-1][1]
+    lengths: tuple[int, ...]
     prefix = _prefix(text, start)
     if prefix is None or not _ends(text, end):
         return ""
-    if len(spans) == 1:
-        digits = text[start:end]
+    bare = len(spans) == 1
+    if bare:
+        digits, lengths = text[start:end], (end - start,)
     else:
         digits = "".join([text[first:last] for first, last in spans])
+        lengths = tuple([last - first for first, last in spans])
     total = len(digits)
     if total == _SHORTEST and not plus:
         return ""
-    lengths = tuple([last - first for first, last in spans])
     said = context.about(text, start, end, lengths)
     kind = classify(Number(digits, lengths, said, joints=joints, plus=plus, prefix=prefix))
-    if not kind and bare_accounts and len(spans) == 1 and 9 <= total <= 18:
+    if not kind and bare_accounts and bare and 9 <= total <= 18:
         return "bank_account"
     return kind
 

@@ -252,10 +252,11 @@ _BY_LENGTH = {
 
 def classify(number: Number) -> str:
     """Return the kind of the first rule that takes the number; empty if none does."""
+    plus, ragged = number.plus, number.ragged
     for kind, rule in _BY_LENGTH[len(number.digits)]:
-        if number.plus and kind not in _DIALLED:
+        if plus and kind not in _DIALLED:
             continue
-        if number.ragged and not (number.plus or number.cue in _NAMED[kind]):
+        if ragged and not (plus or number.cue in _NAMED[kind]):
             continue
         if rule(number):
             return kind
