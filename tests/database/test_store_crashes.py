@@ -22,7 +22,7 @@ from memory.urls import normalize_url
 from rawsql import Connection
 from stores import broken_rules, image, leaks
 
-BIG = 1_200
+BIG = 800
 DERIVED = 40
 CLIENT_KILLS = 20
 SERVER_KILLS = 5

@@ -20,11 +20,12 @@ async def main(url: str, tenant: str, count: int, dimensions: int) -> None:
     memory = Memory(PostgresStore(url), redactor=None, subject_pepper="pepper")
     await memory.remember(tenant, text="warm", subject_keys="ann", embedding=[1.0] * dimensions)
     chance = random.Random(1)  # noqa: S311 - reproducible, not secret
+    vectors = [[chance.random() for _ in range(dimensions)] for _ in range(100)]
     items = [
         {
             "text": f"memory {n} " + " ".join(f"word{chance.randrange(5_000)}" for _ in range(20)),
             "subject_keys": f"p{n % 500}",
-            "embedding": [chance.random() for _ in range(dimensions)],
+            "embedding": vectors[n % 100],
         }
         for n in range(count)
     ]
