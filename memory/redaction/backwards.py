@@ -154,6 +154,8 @@ def _unmodified(chunks: list[str], cut: bool, cue: str) -> bool:
     """Return whether a plain word that changes nothing stands right before a cue."""
     at = len(chunks) - 1 - chunks[::-1].index(cue)
     word = chunks[at - 1] if at > cut else ""
+    if word in _CALLS:
+        return True
     if word in _SAID or word in _DEPENDS or not _is_plain(word):
         return False
     return word.lower() not in _MODIFIERS

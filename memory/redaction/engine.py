@@ -33,17 +33,18 @@ from memory.redaction import (
 )
 from memory.redaction.candidate import SETTLED, Candidate
 from memory.redaction.normalise import Copy, normalise
-from memory.redaction.view import ALWAYS, View
+from memory.redaction.view import Gate, View
 from memory.types import Finding
 
 __all__ = ["NoRedactor", "PatternRedactor"]
 
 _Result = tuple[str, tuple[Finding, ...]]
 _Detector = Callable[[View], Iterator[Candidate]]
-_Entry = tuple[str, _Detector]
+_Entry = tuple[int, _Detector]
 _Detectors = tuple[_Entry, ...]
 
 _ROUNDS = 8
+_KEPT = 1_000  # combinations of gates
 _PAUSE = 16  # candidates between two pauses
 _SHORT = 512  # characters of a text that one detector reads in no time
 _JOINED_BEFORE = re.compile(r"[A-Za-z0-9_](?:[._+/%@-]{1,2}|::)?$")
@@ -53,22 +54,22 @@ _COVERING = frozenset({"password", "secret"})
 
 # The gate of the view behind which each stands, in the order in which overlaps are settled.
 _FIRST: _Detectors = (
-    ("private_key", credentials.private_keys),
-    ("jwt", credentials.jwts),
-    ("url", addresses.url_passwords),
-    ("long", credentials.api_keys),
-    ("header", credentials.authorization_headers),
-    ("secret", assignments.assigned_secrets),
-    ("login", assignments.told_passwords),
-    ("at", addresses.emails_and_handles),
-    ("spelled_at", addresses.spelled_emails),
-    ("gstin", codes.gstins),
-    ("iban", codes.ibans),
-    ("pan", codes.pans),
-    ("ifsc", codes.ifscs),
-    ("voter", codes.voter_ids),
-    ("passport", codes.passports),
-    ("licence", codes.driving_licences),
+    (Gate.PRIVATE_KEY, credentials.private_keys),
+    (Gate.JWT, credentials.jwts),
+    (Gate.URL, addresses.url_passwords),
+    (Gate.LONG, credentials.api_keys),
+    (Gate.HEADER, credentials.authorization_headers),
+    (Gate.SECRET, assignments.assigned_secrets),
+    (Gate.LOGIN, assignments.told_passwords),
+    (Gate.AT, addresses.emails_and_handles),
+    (Gate.SPELLED_AT, addresses.spelled_emails),
+    (Gate.GSTIN, codes.gstins),
+    (Gate.IBAN, codes.ibans),
+    (Gate.PAN, codes.pans),
+    (Gate.IFSC, codes.ifscs),
+    (Gate.VOTER, codes.voter_ids),
+    (Gate.PASSPORT, codes.passports),
+    (Gate.LICENCE, codes.driving_licences),
 )
 
 
@@ -97,13 +98,14 @@ class PatternRedactor:
         numeric = partial(numbers.numbers, bare_accounts=bare_account_numbers)
         secrets = partial(assignments.long_secrets, always=long_hexadecimal)
         self._detectors: _Detectors = (
-            *((ALWAYS, partial(custom.matches, *entry)) for entry in self._custom),
+            *((Gate.ALWAYS, partial(custom.matches, *entry)) for entry in self._custom),
             *_FIRST,
-            ("digits", numeric),
-            ("long", secrets),
-            *(((ALWAYS, network.ip_addresses),) if ip_addresses else ()),
+            (Gate.DIGITS, numeric),
+            (Gate.LONG, secrets),
+            *(((Gate.ALWAYS, network.ip_addresses),) if ip_addresses else ()),
         )
-        self._always = {ALWAYS} if self._custom or ip_addresses else set()
+        self._always = Gate.ALWAYS if self._custom or ip_addresses else 0
+        self._behind: dict[int, _Detectors] = {}
 
     def redact(self, text: str) -> _Result:
         """Return the text with identifiers masked, and a finding for each, in order."""
@@ -133,7 +135,7 @@ class PatternRedactor:
         gates = view.gates() | self._always
         if not gates:
             return text, ()
-        open_ = tuple([entry for entry in self._detectors if entry[0] in gates])
+        open_ = self._behind.get(gates) or self._choose(gates)
         detectors = open_
         chosen: list[Candidate] = []
         for _ in range(_ROUNDS):
@@ -147,6 +149,13 @@ class PatternRedactor:
                 break
             view = View(masks.hide(view.text, ((one.start, one.end) for one in found)))
         return (yield from _cut(text, copy, body, len(heading), chosen))
+
+    def _choose(self, gates: int) -> _Detectors:
+        """Return the detectors behind the gates; few combinations come up, and those are kept."""
+        chosen = tuple([entry for entry in self._detectors if entry[0] & gates])
+        if len(self._behind) < _KEPT:
+            self._behind[gates] = chosen
+        return chosen
 
 
 def _round(

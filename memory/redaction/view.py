@@ -1,6 +1,6 @@
 """The copy as detectors see it, with what several of them ask about worked out once.
 
-Most texts hold nothing for most detectors. Each detector is therefore behind a gate, a name that
+Most texts hold nothing for most detectors. Each detector is therefore behind a gate, which
 says what has to be in the text for looking to be worth while: an ``@``, a digit, the word
 ``passport``. Plain substring searches decide: they are many times faster than any pattern.
 """
@@ -10,9 +10,31 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["ALWAYS", "View"]
+__all__ = ["Gate", "View"]
 
-ALWAYS = "always"
+
+class Gate:
+    """What a text may hold, as bits of a number."""
+
+    ALWAYS = 1 << 0
+    DIGITS = 1 << 1
+    GSTIN = 1 << 2
+    IBAN = 1 << 3
+    PAN = 1 << 4
+    IFSC = 1 << 5
+    PASSPORT = 1 << 6
+    LICENCE = 1 << 7
+    VOTER = 1 << 8
+    LONG = 1 << 9
+    AT = 1 << 10
+    URL = 1 << 11
+    SPELLED_AT = 1 << 12
+    SECRET = 1 << 13
+    LOGIN = 1 << 14
+    PRIVATE_KEY = 1 << 15
+    HEADER = 1 << 16
+    JWT = 1 << 17
+
 
 _GROUP = re.compile("[0-9]+")
 # Short words first: what follows them is a long one, or there is none before the end.
@@ -78,51 +100,53 @@ class View:
             )
         return self._secret
 
-    def gates(self) -> set[str]:
-        """Return the names of the gates that are open; empty where there is nothing to look for."""
+    def gates(self) -> int:
+        """Return the gates that are open; none where there is nothing to look for."""
         text, lowered = self.text, self.lowered
-        found = set()
+        found = 0
         if _has_digit(text):
-            found.add("digits")
-            self._open_codes(found)
-            self._open_documents(found)
+            found |= Gate.DIGITS
+            found |= self._codes() | self._documents()
         if self.pieces:
-            found.add("long")
+            found |= Gate.LONG
         if "@" in text:
-            found.add("at")
+            found |= Gate.AT
             if "://" in text:
-                found.add("url")
+                found |= Gate.URL
         if _has_spelled_at(lowered):
-            found.add("spelled_at")
+            found |= Gate.SPELLED_AT
         if self.secret:
-            found.add("secret")
+            found |= Gate.SECRET
             if "pass" in lowered or "pwd" in lowered or "पासव" in lowered:
-                found.add("login")
+                found |= Gate.LOGIN
             if "PRIVATE KEY" in text:
-                found.add("private_key")
+                found |= Gate.PRIVATE_KEY
         if "authorization" in lowered or "bearer" in lowered or "basic" in lowered:
-            found.add("header")
+            found |= Gate.HEADER
         if "eyJ" in text:
-            found.add("jwt")
+            found |= Gate.JWT
         return found
 
-    def _open_codes(self, found: set[str]) -> None:
+    def _codes(self) -> int:
         short, fours, zeros, glued = self.starts
+        found = 0
         if short:
-            found.add("gstin")
+            found |= Gate.GSTIN
         if glued:
-            found.add("iban")
+            found |= Gate.IBAN
         if fours or self.pan:
-            found.add("pan")
+            found |= Gate.PAN
         if zeros or "ifs" in self.lowered:
-            found.add("ifsc")
+            found |= Gate.IFSC
+        return found
 
-    def _open_documents(self, found: set[str]) -> None:
+    def _documents(self) -> int:
         lowered = self.lowered
+        found = 0
         if "passport" in lowered or "पासपोर्ट" in lowered:
-            found.add("passport")
+            found |= Gate.PASSPORT
         if "dl" in lowered or "licen" in lowered or "driv" in lowered or "लाइसेंस" in lowered:
-            found.add("licence")
+            found |= Gate.LICENCE
         if (
             "voter" in lowered
             or "epic" in lowered
@@ -130,7 +154,8 @@ class View:
             or "मतद" in lowered
             or "वोट" in lowered
         ):
-            found.add("voter")
+            found |= Gate.VOTER
+        return found
 
 
 def _starts(text: str) -> Starts:
