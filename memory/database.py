@@ -11,10 +11,10 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg
-from sqlalchemy import URL, Row
+from sqlalchemy import URL, Connection, Row
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -39,6 +39,7 @@ Work = Callable[[AsyncConnection], Awaitable[T]]
 Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
 
 _ATTEMPTS = 6
+_DIRECT = "memory_direct"
 _DRIVER_ERRORS = (
     SQLAlchemyError,
     asyncpg.PostgresError,
@@ -93,14 +94,53 @@ def require_asyncpg(source: AsyncEngine | AsyncConnection) -> None:
         raise InvalidInputError("engine", "must use asyncpg (postgresql+asyncpg://)")
 
 
+class _Row(asyncpg.Record):
+    """A row as SQLAlchemy's looks to the repositories: columns by name and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def _mapping(self) -> _Row:
+        return self
+
+
 async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> list[AnyRow]:
     """Run one statement with ``$1`` parameters and return its rows.
 
     Statements are strings that name the type of each parameter, not Core expressions: compiling
     costs a fifth of a small call, and building an expression per call costs twice the call.
     """
+    sync = connection.sync_connection
+    if sync is not None and _DIRECT in sync.get_execution_options():
+        return cast("list[AnyRow]", await _direct(connection, sync, statement, values))
     result = await connection.exec_driver_sql(statement, values)
     return list(result.all()) if result.returns_rows else []
+
+
+async def _direct(
+    connection: AsyncConnection, sync: Connection, statement: str, values: tuple[Any, ...]
+) -> list[_Row]:
+    """Run a statement that is a transaction of its own without SQLAlchemy's cursor between.
+
+    The cursor costs as much as everything the driver does. What else it does is done here: a
+    connection that has died in the pool is replaced, and one that was cancelled or whose driver
+    gave up does not go back.
+    """
+    driver = cast("asyncpg.Connection[_Row]", sync.connection.driver_connection)
+    if driver.is_closed():
+        await connection.invalidate()
+        renewed = await connection.get_raw_connection()
+        driver = cast("asyncpg.Connection[_Row]", renewed.driver_connection)
+    try:
+        return await driver.fetch(statement, *values, record_class=_Row)
+    except BaseException as error:
+        if driver.is_closed() or not isinstance(error, asyncpg.PostgresError):
+            await asyncio.shield(connection.invalidate())
+        raise
 
 
 class Access(Protocol):
@@ -142,7 +182,9 @@ class OwnAccess:
         self._single: Open = self._several
         if not pooler:
             # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
-            self._single = engine.execution_options(isolation_level="AUTOCOMMIT").connect
+            self._single = engine.execution_options(
+                isolation_level="AUTOCOMMIT", **{_DIRECT: True}
+            ).connect
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""

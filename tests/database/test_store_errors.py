@@ -237,7 +237,7 @@ async def test_a_call_that_an_operator_ends_is_unavailable_and_the_next_works(
 
 
 @pytest.mark.parametrize("verb", ["remember", "forget", "get"])
-async def test_a_pooled_connection_that_died_costs_one_call(
+async def test_a_pooled_connection_that_died_costs_one_call_at_most(
     shared: Database, inspector: Connection, tenant: str, verb: str
 ) -> None:
     settings = {"application_name": "victim"}
@@ -246,8 +246,10 @@ async def test_a_pooled_connection_that_died_costs_one_call(
         await asyncio.gather(*(call(memory, tenant) for _ in range(3)))
         for pid in await backends(inspector, waiting=False):
             await inspector.execute("select pg_terminate_backend($1, 5000)", pid)
-        with raises(StoreUnavailableError):
-            await call(memory, tenant)
+        # A transaction finds out when it begins; one statement looks before it is sent.
+        if verb == "forget":
+            with raises(StoreUnavailableError):
+                await call(memory, tenant)
         # The whole pool was renewed, not one connection of it.
         await asyncio.gather(*(call(memory, tenant) for _ in range(3)))
 
