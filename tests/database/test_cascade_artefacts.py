@@ -1,0 +1,122 @@
+"""A delete turns artefacts into debts, and stops at a legal hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.ids import uuid7
+from rawsql import (
+    ISOLATION,
+    Connection,
+    acting,
+    damage,
+    derive,
+    hash_of,
+    living,
+    refused,
+    register,
+    remember,
+    tombstones,
+)
+
+DELETE = "delete from memory.records where tenant_key = $1 and record_id = $2"
+
+
+@pytest.mark.parametrize("role", ["app", "owner", "superuser", "bypass"])
+@pytest.mark.parametrize("isolation", ISOLATION)
+async def test_a_held_record_is_deleted_by_nobody(
+    connect, inspector: Connection, tenant: str, role: str, isolation: str
+) -> None:
+    connection, owner = await connect(role), await connect("owner")
+    async with acting(owner, tenant):
+        held = await remember(owner, tenant, "ann")
+        bob = await remember(owner, tenant, "bob")
+        carol = await remember(owner, tenant, "carol")
+        digest = await derive(owner, tenant, held, bob)
+        await owner.execute(
+            "update memory.records set held = true where tenant_key = $1 and record_id = any ($2)",
+            tenant,
+            [held, digest],
+        )
+    # The record itself; and one from which a held record was derived.
+    for record_id in (held, digest, bob):
+        with refused("ME003"):
+            async with acting(connection, tenant, isolation):
+                await connection.execute(DELETE, tenant, record_id)
+    async with acting(connection, tenant, isolation):
+        await connection.execute(DELETE, tenant, carol)
+    assert await living(inspector, tenant) == {held, bob, digest}
+    assert await damage(inspector, tenant) == []
+
+
+@pytest.mark.parametrize(
+    ("isolation", "state"),
+    [("read_committed", "ME003"), ("repeatable_read", "40001"), ("serializable", "40001")],
+)
+async def test_a_hold_set_after_the_snapshot_still_keeps_the_record(
+    connect, inspector: Connection, tenant: str, isolation: str, state: str
+) -> None:
+    old, owner = await connect("app"), await connect("owner")
+    async with acting(old, tenant):
+        held = await remember(old, tenant, "ann")
+    with refused(state):
+        async with acting(old, tenant, isolation):
+            await old.fetch("select from memory.records")
+            async with acting(owner, tenant):
+                await owner.execute("update memory.records set held = true")
+            await old.execute(DELETE, tenant, held)
+    assert await living(inspector, tenant) == {held}
+    async with acting(owner, tenant):
+        await owner.execute("update memory.records set held = false")
+    async with acting(old, tenant, isolation):
+        await old.execute(DELETE, tenant, held)
+    assert await living(inspector, tenant) == set()
+
+
+async def test_artefacts_become_purges_that_know_their_people(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        ann = await remember(client, tenant, "ann")
+        bob = await remember(client, tenant, "bob")
+        digest = await derive(client, tenant, ann)
+        await register(client, tenant, "of-both", ann, bob)
+        await register(client, tenant, "of-digest", digest, ann)
+        await register(client, tenant, "of-bob", bob)
+    async with acting(client, tenant):
+        await client.execute(DELETE, tenant, ann)
+    owed = await inspector.fetch(
+        "select artefact_id, subject_hashes from memory.purges where tenant_key = $1", tenant
+    )
+    assert {row["artefact_id"]: row["subject_hashes"] for row in owed} == {
+        "of-both": [hash_of(tenant, "ann")],
+        "of-digest": [hash_of(tenant, "ann")],
+    }
+    left = await inspector.fetch(
+        "select artefact_id from memory.artefacts where tenant_key = $1", tenant
+    )
+    assert [row["artefact_id"] for row in left] == ["of-bob"]
+    (stone,) = await tombstones(inspector, tenant)
+    assert stone["artefacts"] == 2
+    assert await damage(inspector, tenant) == []
+
+
+async def test_an_artefact_of_an_unknown_record_is_refused_at_once(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        root = await remember(client, tenant, "ann")
+        with refused("ME006"):
+            async with client.transaction():
+                await register(client, tenant, "vector-1", root, uuid7())
+        await register(client, tenant, "vector-1", root)
+    for change in ("update memory.artefacts set artefact_id = 'x'", "delete from memory.artefacts"):
+        with refused("42501"):
+            async with acting(client, tenant):
+                await client.execute(change)
+    assert (
+        await inspector.fetchval(
+            "select artefact_id from memory.artefacts where tenant_key = $1", tenant
+        )
+        == "vector-1"
+    )
