@@ -143,12 +143,13 @@ class PatternRedactor:
             chosen += found
             if not found:
                 break
-            yield
+            if len(body) > _SHORT:
+                yield
             detectors = open_ if _touching(view.text, found) else again
             if not detectors:
                 break
             view = View(masks.hide(view.text, ((one.start, one.end) for one in found)))
-        return (yield from _cut(text, copy, body, len(heading), chosen))
+        return _cut(text, copy, body, len(heading), chosen)
 
     def _choose(self, gates: int) -> _Detectors:
         """Return the detectors behind the gates; few combinations come up, and those are kept."""
@@ -206,16 +207,12 @@ def _touching(text: str, found: Sequence[Candidate]) -> bool:
     return False
 
 
-def _cut(
-    text: str, copy: Copy, body: str, heading: int, chosen: Sequence[Candidate]
-) -> Generator[None, None, _Result]:
+def _cut(text: str, copy: Copy, body: str, heading: int, chosen: Sequence[Candidate]) -> _Result:
     """Put the masks into the original text."""
     findings: list[Finding] = []
     pieces: list[str] = []
     last = 0
     for start, end, kind in sorted(chosen):
-        if len(findings) % _PAUSE == _PAUSE - 1:
-            yield
         first, stop = copy.original(start - heading, end - heading)
         replacement = masks.mask(kind, body[start:end])
         findings.append(Finding(kind=kind, start=first, end=stop, replacement=replacement))

@@ -129,12 +129,12 @@ class _Chain:
             if total > _LONGEST:
                 break
             if total >= _SHORTEST and (last - first < _GROUPS or len(self._spans) <= _LONGEST):
-                ends.append((last, total))
+                ends.append(last)
         ends.reverse()
         if first == 0 and self._plus >= 0:
             # With a plus the number is as long as it is: the next line is another one.
-            ends.sort(key=lambda end: any("\n" in joint for joint in self._joints[: end[0]]))
-        for last, _ in ends:
+            ends.sort(key=lambda end: any("\n" in joint for joint in self._joints[:end]))
+        for last in ends:
             if self._whole(first, last):
                 kind = self._kind(first, last)
                 if kind:
@@ -144,7 +144,7 @@ class _Chain:
     def _whole(self, first: int, last: int) -> bool:
         """Return whether the run is written as one number and is not a piece of a longer one."""
         joints = self._joints[first:last]
-        if any(joint in _APART for joint in joints) or "".join(joints).count("\n") > 1:
+        if not _APART.isdisjoint(joints) or "".join(joints).count("\n") > 1:
             return False
         if first > self._floor and self._continues(first - 1, first, last):
             return False
