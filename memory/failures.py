@@ -52,6 +52,8 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
 # SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).
 _RETRYABLE: Final = frozenset({"40001", "40P01"})
 _INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42501", "42704", "25006"})
+# What PgBouncer in transaction mode makes of a statement that was prepared on another server.
+_UNPREPARED: Final = frozenset({"26000", "42P05"})
 _KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "records_current": lambda: ConflictError("record_key: another version came first"),
     # A retried write that raced with its first attempt: the next try finds the stored row.
@@ -87,6 +89,8 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
         return InvalidInputError("record", f"breaks the database's rule {constraint or sqlstate}")
     if sqlstate in _INSTALL:
         return InstallError(f"{_UPGRADE}, and grant the role its rights (SQLSTATE {sqlstate})")
+    if sqlstate in _UNPREPARED:
+        return InstallError("a pooler loses prepared statements: PostgresStore(url, pooler=True)")
     if sqlstate == "25P01":
         return InvalidInputError("connection", "must be in a transaction, not in autocommit")
     return StoreUnavailableError(f"the database gave up on the statement (SQLSTATE {sqlstate})")

@@ -237,7 +237,7 @@ async def test_a_call_that_an_operator_ends_is_unavailable_and_the_next_works(
 
 
 @pytest.mark.parametrize("verb", ["remember", "forget", "get"])
-async def test_a_pooled_connection_that_died_costs_one_call_at_most(
+async def test_a_pooled_connection_that_died_costs_one_call_at_most_at_most(
     shared: Database, inspector: Connection, tenant: str, verb: str
 ) -> None:
     settings = {"application_name": "victim"}

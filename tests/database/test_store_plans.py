@@ -12,7 +12,7 @@ from uuid import UUID
 
 import asyncpg
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from memory import Memory, PartialErasureError, Recall, Record, Tombstone
@@ -20,6 +20,7 @@ from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from rawsql import Connection
 from servers import Database, Postgres
+from stores import record_statements
 
 SWITCHES = (
     "seqscan",
@@ -223,15 +224,12 @@ async def test_a_read_beside_many_other_rows_touches_few_pages_and_asks_for_the_
     crowded: Database, app_role: Connection, name: str, mode: str
 ) -> None:
     engine, memory = opened(crowded.app_url)
+    sent = record_statements(engine)
     await memory.capabilities()
-    sent: list[tuple[str, Any]] = []
-    event.listen(
-        engine.sync_engine,
-        "before_cursor_execute",
-        lambda conn, cursor, statement, values, *rest: sent.append((statement, values)),
-    )
+    sent.clear()
     assert not is_empty(await READS[name](memory, "acme"))
     await engine.dispose()
+    assert sent
     for statement, values in sent:
         plan = await explained(app_role, statement, values, mode)
         assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < MOST_BUFFERS

@@ -6,47 +6,43 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from memory import Memory
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from servers import Database
+from stores import record_statements
+
+
+class Counted:
+    """A warm memory (what is asked once per process has been asked) and what it sends."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.memory = Memory(PostgresStore(engine), redactor=None, subject_pepper="pepper")
+        self._sent = record_statements(engine)
+
+    async def statements(self, call: Awaitable[Any]) -> int:
+        """How many one call sends."""
+        before = len(self._sent)
+        await call
+        return len(self._sent) - before
 
 
 @pytest.fixture
-async def engine(shared: Database) -> AsyncIterator[AsyncEngine]:
+async def counted(shared: Database) -> AsyncIterator[Counted]:
     engine = create_async_engine(normalize_url(shared.app_url))
-    yield engine
+    counted = Counted(engine)
+    await counted.memory.remember("warm", text="tea", subject_keys="ann")
+    await counted.memory.capabilities()
+    yield counted
     await engine.dispose()
 
 
-@pytest.fixture
-async def memory(engine: AsyncEngine) -> Memory:
-    """Warm: what is asked once per process has been asked."""
-    memory = Memory(PostgresStore(engine), redactor=None, subject_pepper="pepper")
-    await memory.remember("warm", text="tea", subject_keys="ann")
-    await memory.capabilities()
-    return memory
-
-
-async def sent(engine: AsyncEngine, call: Awaitable[Any]) -> list[str]:
-    """The statements of one call."""
-    statements: list[str] = []
-
-    def note(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
-        statements.append(statement)
-
-    event.listen(engine.sync_engine, "before_cursor_execute", note)
-    await call
-    event.remove(engine.sync_engine, "before_cursor_execute", note)
-    return statements
-
-
 async def test_a_small_write_and_every_read_are_one_statement(
-    engine: AsyncEngine, memory: Memory, tenant: str
+    counted: Counted, tenant: str
 ) -> None:
+    memory = counted.memory
     told = (
         await memory.remember(tenant, text="tea", subject_keys="ann", embedding=[1.0, 2.0])
     ).record
@@ -66,13 +62,14 @@ async def test_a_small_write_and_every_read_are_one_statement(
         "records": memory.records(tenant, subject_keys="ann"),
         "erasure_history": memory.erasure_history(tenant),
     }
-    counts = {name: len(await sent(engine, call)) for name, call in calls.items()}
+    counts = {name: (await counted.statements(call)) for name, call in calls.items()}
     assert counts == dict.fromkeys(calls, 1)
 
 
 async def test_forget_sends_the_same_statements_for_ten_records_and_for_two_thousand(
-    engine: AsyncEngine, memory: Memory, tenant: str
+    counted: Counted, tenant: str
 ) -> None:
+    memory = counted.memory
     counts = []
     for records in (0, 10, 2_000):
         items = [{"text": f"tea {n}", "subject_keys": "ann"} for n in range(records)]
@@ -84,18 +81,19 @@ async def test_forget_sends_the_same_statements_for_ten_records_and_for_two_thou
                 text="tea",
                 sources=[one.record for one in told[batch : batch + 100]],
             )
-        counts.append(len(await sent(engine, memory.forget(tenant, subject_key="ann"))))
+        counts.append(await counted.statements(memory.forget(tenant, subject_key="ann")))
     assert counts == [1, 1, 1]
 
 
 async def test_a_batch_sends_one_statement_per_chunk_and_none_per_record(
-    engine: AsyncEngine, memory: Memory, tenant: str
+    counted: Counted, tenant: str
 ) -> None:
+    memory = counted.memory
     items = [{"text": f"tea {n}", "subject_keys": f"p{n}"} for n in range(2_000)]
-    plain = len(await sent(engine, memory.remember_many(tenant, items=items)))
+    plain = await counted.statements(memory.remember_many(tenant, items=items))
     assert plain <= 4
     keyed = [{**item, "record_key": f"k{n}"} for n, item in enumerate(items)]
-    first = len(await sent(engine, memory.remember_many(tenant, items=keyed)))
-    again = len(await sent(engine, memory.remember_many(tenant, items=keyed)))
+    first = await counted.statements(memory.remember_many(tenant, items=keyed))
+    again = await counted.statements(memory.remember_many(tenant, items=keyed))
     # The tenant, the newest versions; and then the versions that are superseded.
     assert (first, again) == (plain + 2, plain + 3)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import asyncpg
+from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from memory import MemoryServiceError
 from rawsql import TABLES, Connection
@@ -124,6 +126,29 @@ async def image(inspector: Connection, tenant: str) -> dict[str, list[str]]:
         )
         found[table] = [row["row"] for row in rows]
     return found
+
+
+def record_statements(engine: AsyncEngine) -> list[tuple[str, Sequence[Any]]]:
+    """A list that grows with every statement the engine sends and its values, BEGIN aside.
+
+    Call it before the engine connects.
+    """
+    sent: list[tuple[str, Sequence[Any]]] = []
+
+    # What SQLAlchemy's cursor prepares asyncpg does not log, and the other way round.
+    @event.listens_for(engine.sync_engine, "before_cursor_execute")
+    def by_cursor(conn: Any, cursor: Any, statement: str, values: Any, *rest: Any) -> None:
+        sent.append((statement, values))
+
+    def by_driver(query: Any) -> None:
+        if query.args:
+            sent.append((query.query, query.args))
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def connected(dbapi_connection: Any, *rest: Any) -> None:
+        dbapi_connection.driver_connection.add_query_logger(by_driver)
+
+    return sent
 
 
 def leaks(error: BaseException, secrets: Iterable[str]) -> list[str]:

@@ -71,6 +71,8 @@ CODES = {
     "23502": errors.InvalidInputError,
     "23514": errors.InvalidInputError,
     "23505": errors.InvalidInputError,
+    "26000": errors.InstallError,
+    "42P05": errors.InstallError,
     "25006": errors.InstallError,
     "25P01": errors.InvalidInputError,
     "3F000": errors.InstallError,
