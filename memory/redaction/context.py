@@ -15,14 +15,16 @@ from collections.abc import Container, Sequence
 from memory.redaction.backwards import REACH, Said, before, chunks_of, cue_of, pieces_of
 from memory.redaction.masks import HIDDEN
 from memory.redaction.tables import column_head
-from memory.redaction.words import HEADS, UNITS
+from memory.redaction.words import CUES, HEADS, UNITS
 
 __all__ = ["Said", "about", "cue_of", "glued", "says"]
 
 _OPERATOR = re.compile(r"%| ?[+*^] ?[0-9(]")
+_SIGNS = frozenset("%+*^")
 _LINKS_WORDS = "is was are as being hai tha are equals"
 _LINKS = frozenset(_LINKS_WORDS.split())
-_OPENERS = _LINKS | {"(", ","}
+# One of these has to be among the first two pieces behind, or the rest is not read.
+_HEEDED = _LINKS | {"(", ","} | CUES.keys() | {f"{word}s" for word in CUES}
 
 
 def after(text: str, end: int) -> Said | None:
@@ -30,15 +32,17 @@ def after(text: str, end: int) -> Said | None:
     nearest = _pieces_after(text, end, 24, 2)
     if _counts(text, end, nearest):
         return Said("amount")
-    for piece in nearest:
-        if piece in _OPENERS or cue_of(piece):
-            return _linked(_pieces_after(text, end, REACH, 8))
-    return None
+    if _HEEDED.isdisjoint(nearest):
+        return None
+    return _linked(_pieces_after(text, end, REACH, 8))
 
 
 def _counts(text: str, end: int, nearest: Sequence[str]) -> bool:
     """Return whether a unit or an operator directly behind makes the number a quantity."""
-    return bool(nearest and nearest[0] in UNITS) or _OPERATOR.match(text, end) is not None
+    if nearest and nearest[0] in UNITS:
+        return True
+    sign = text[end : end + 2]
+    return not _SIGNS.isdisjoint(sign) and _OPERATOR.match(text, end) is not None
 
 
 def _pieces_after(text: str, end: int, reach: int, count: int) -> list[str]:
