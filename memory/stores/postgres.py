@@ -159,10 +159,17 @@ class PostgresStore:
 
     async def search(self, tenant_key: str, query: Query) -> Found:
         """See :meth:`memory.ports.Store.search`."""
-        extension = None
-        if query.strategy == "vector":
-            _, extension = self._measured or await self._measure()
-        return await find(self._access, tenant_key, query, extension)
+        if query.strategy != "vector":
+            return await find(self._access, tenant_key, query, None)
+        _, extension = self._measured or await self._measure()
+        try:
+            return await find(self._access, tenant_key, query, extension)
+        except InstallError:
+            _, moved = await self._measure()
+            if moved == extension:
+                raise
+        # pgvector went, or to another schema, since it was measured.
+        return await find(self._access, tenant_key, query, moved)
 
     async def erase(self, tenant_key: str, order: Order) -> Receipt:
         """See :meth:`memory.ports.Store.erase`."""

@@ -13,6 +13,7 @@ import pytest
 from memory import InMemoryStore, Memory, Recall
 from memory.service import base
 from memory.stores.postgres import PostgresStore
+from rawsql import Connection
 from servers import Database, Postgres
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -157,3 +158,30 @@ async def test_pages_of_every_store_list_the_same_records(
         await memory.close()
     assert listings[0] == listings[1] == listings[2]
     assert len(listings[0]) > MEMORIES / 3
+
+
+async def test_recall_goes_on_when_pgvector_moves_or_goes(
+    database: Database, superuser: Connection
+) -> None:
+    memory = Memory(PostgresStore(database.app_url), redactor=None, subject_pepper="pepper")
+    for n in range(3):
+        await memory.remember("acme", text="tea", subject_keys="ann", embedding=[1.0, float(n)])
+    expected = await memory.recall("acme", embedding=[1.0, 0.2])
+    assert "with pgvector" in expected.note
+    await superuser.execute(
+        'create schema "Extras"; alter extension vector set schema "Extras";'
+        ' grant usage on schema "Extras" to public'
+    )
+    moved = await memory.recall("acme", embedding=[1.0, 0.2])
+    assert ids(moved) == ids(expected)
+    assert "with pgvector" in moved.note
+    assert (await memory.capabilities()).vector_search == "pgvector"
+    await superuser.execute("drop extension vector")
+    gone = await memory.recall("acme", embedding=[1.0, 0.2])
+    assert ids(gone) == ids(expected)
+    assert "in this process" in gone.note
+    assert (await memory.capabilities()).vector_search == "in-process"
+    await superuser.execute("create extension vector")
+    assert (await memory.capabilities()).vector_search == "pgvector"
+    assert "with pgvector" in (await memory.recall("acme", embedding=[1.0, 0.2])).note
+    await memory.close()
