@@ -50,6 +50,7 @@ def _label(kind: str) -> str:
 
 
 _WHOLE = {kind: f"[{_label(kind)}]" for kind in KINDS if kind not in _TAILED}
+_HEADS = {kind: f"[{_label(kind)}:****" for kind in _TAILED}
 
 
 def mask(kind: str, matched: str) -> str:
@@ -58,12 +59,13 @@ def mask(kind: str, matched: str) -> str:
     Phone, card and account keep their last four digits, which is how people tell two of them apart;
     the rest keep nothing.
     """
-    if kind not in _TAILED:
+    head = _HEADS.get(kind)
+    if head is None:
         return _WHOLE.get(kind) or f"[{_label(kind)}]"
     tail = matched[-4:]
     if not (tail.isascii() and tail.isdigit()):
         tail = "".join([char for char in matched if "0" <= char <= "9"])[-4:]
-    return f"[{_label(kind)}:****{tail}]"
+    return f"{head}{tail}]"
 
 
 def recognise(kinds: Iterable[str] = ()) -> re.Pattern[str]:

@@ -120,11 +120,11 @@ def card(number: Number) -> bool:
 
 def account(number: Number) -> bool:
     """RBI: Indian bank accounts have 9 to 18 digits and no common checksum: the word is needed."""
-    if not 9 <= len(number.digits) <= 18 or not _grouped_as_account(number.lengths):
+    if number.cue not in {"account", "ifsc"} or not _grouped_as_account(number.lengths):
         return False
     if number.cue == "account":
         return number.said.gap <= 4 and (not _mobile(number.digits) or number.said.gap == 0)
-    return number.cue == "ifsc" and not _mobile(number.digits)
+    return not _mobile(number.digits)
 
 
 def _grouped_as_account(lengths: tuple[int, ...]) -> bool:
@@ -154,6 +154,8 @@ def mobile(number: Number) -> bool:
         return True
     if number.thing or number.cue in {"card", "aadhaar", "ssn", "passport", "pan"}:
         return False
+    if number.bare and not country:
+        return True
     if country and (number.said.cue in {"account", "ifsc"} or number.joints[:1] == "."):
         return False
     return _national(number.lengths, len(country)) in _SHAPES or (
@@ -185,9 +187,9 @@ def north_american(number: Number) -> bool:
     """NANP: area code and exchange from 200 up, written 3-3-4, with a 1 in front or not."""
     digits = number.digits
     lead = len(digits) - 10
-    if lead not in {0, 1} or (lead and digits[0] != "1"):
+    if number.thing or lead not in {0, 1} or (lead and digits[0] != "1"):
         return False
-    if not NORTH_AMERICAN.fullmatch(digits[lead:]) or number.thing:
+    if not NORTH_AMERICAN.fullmatch(digits[lead:]):
         return False
     if number.cue == "phone" and number.said.gap <= 3:
         return True

@@ -8,7 +8,6 @@ says what has to be in the text for looking to be worth while: an ``@``, a digit
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 __all__ = ["Gate", "View"]
 
@@ -42,17 +41,31 @@ _PIECE = re.compile(r"(?:\S{0,19}+\s)*+(\S{20,}+)")
 _SPELLED_AT = re.compile(r"[(\[{<] ?(?:at|@|dot)")
 
 
-class Starts(NamedTuple):
+class Starts:
     """Where runs of digits begin that a code may hold.
 
-    Those of one or two digits, of four, those that begin with a zero, and those of two and more
-    right behind a letter.
+    ``short`` are those of one or two digits, ``fours`` of four, ``zeros`` those that begin with a
+    zero, ``glued`` those of two and more right behind a letter.
     """
 
-    short: list[int]
-    fours: list[int]
-    zeros: list[int]
-    glued: list[int]
+    __slots__ = ("fours", "glued", "short", "zeros")
+
+    def __init__(self, text: str) -> None:
+        self.short: list[int] = []
+        self.fours: list[int] = []
+        self.zeros: list[int] = []
+        self.glued: list[int] = []
+        for match in _GROUP.finditer(text):
+            start, end = match.span()
+            size = end - start
+            if size == 4:
+                self.fours.append(start)
+            elif size <= 2:
+                self.short.append(start)
+            if text[start] == "0":
+                self.zeros.append(start)
+            if size > 1 and start and text[start - 1].isalpha():
+                self.glued.append(start)
 
 
 class View:
@@ -75,7 +88,7 @@ class View:
     def starts(self) -> Starts:
         """Where the runs of digits begin."""
         if self._starts is None:
-            self._starts = _starts(self.text)
+            self._starts = Starts(self.text)
         return self._starts
 
     @property
@@ -128,15 +141,15 @@ class View:
         return found
 
     def _codes(self) -> int:
-        short, fours, zeros, glued = self.starts
+        starts = self.starts
         found = 0
-        if short:
+        if starts.short:
             found |= Gate.GSTIN
-        if glued:
+        if starts.glued:
             found |= Gate.IBAN
-        if fours or self.pan:
+        if starts.fours or self.pan:
             found |= Gate.PAN
-        if zeros or "ifs" in self.lowered:
+        if starts.zeros or "ifs" in self.lowered:
             found |= Gate.IFSC
         return found
 
@@ -156,23 +169,6 @@ class View:
         ):
             found |= Gate.VOTER
         return found
-
-
-def _starts(text: str) -> Starts:
-    starts = Starts([], [], [], [])
-    short, fours, zeros, glued = starts
-    for match in _GROUP.finditer(text):
-        start, end = match.span()
-        size = end - start
-        if size == 4:
-            fours.append(start)
-        elif size <= 2:
-            short.append(start)
-        if text[start] == "0":
-            zeros.append(start)
-        if size > 1 and start and text[start - 1].isalpha():
-            glued.append(start)
-    return starts
 
 
 def _lowered(text: str) -> str:
