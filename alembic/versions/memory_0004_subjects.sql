@@ -218,9 +218,9 @@ for each statement execute function memory.refuse_identity();
 -- Writes records with their links, provenance and postings in one call, as the caller and under its
 -- policies; remember and derive are this, and so is a bulk load, since COPY is refused under row
 -- level security. The arrays are parallel: one element a record, or beside the number of the record
--- that a link belongs to. All sources belong to every record. Vectors come end to end and are cut at
--- starts and stops; a record's terms are one string, cut at spaces, which no term holds, and so are
--- their frequencies, null where each is 1. The tenant stays set for the transaction.
+-- that a link belongs to. All sources belong to every record. Vectors come end to end and are cut
+-- at starts and stops; a record's terms are one string, cut at spaces, which no term holds, and so
+-- are their frequencies, null where each is 1. The tenant stays set for the transaction.
 create function memory.write_records(
     tenant text,
     ids uuid[],
@@ -254,8 +254,8 @@ set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
     perform set_config('app.current_tenant', tenant, true);
     written_at := clock_timestamp();
-    -- An array variable is an expanded object, which each slice would flatten as a whole; what comes
-    -- out of a materialised query is flat.
+    -- An array variable is an expanded object, which each slice would flatten as a whole; what
+    -- comes out of a materialised query is flat.
     with flat as materialized (select vectors as numbers)
     insert into memory.records (
         tenant_key, record_id, origin, kind, text, metadata, redacted, record_key, version,

@@ -20,6 +20,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("drop trigger erase on memory.records")
     for function in (
+        "first_places",
+        "cascade_depth",
         "witness",
         "settle",
         "closure",

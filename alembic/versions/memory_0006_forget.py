@@ -23,8 +23,6 @@ def downgrade() -> None:
         "owing",
         "subjects_of",
         "count_closure",
-        "first_places",
-        "cascade_depth",
         "strays",
         "roots",
         "lock_subject",

@@ -78,52 +78,6 @@ begin
     );
 end $$;
 
--- The greatest shortest distance from the roots. The closure comes breadth first, so the last
--- record is one of the farthest and the first source of a record in that order is one step nearer:
--- walking back from the last counts the steps.
-create function memory.cascade_depth(tenant text, reached uuid[], roots integer) returns integer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-declare
-    nearer integer[];
-    derived uuid[];
-    sources uuid[];
-    at integer := cardinality(reached);
-    depth integer := 0;
-begin
-    if at = roots then
-        return 0;
-    end if;
-    select array_agg(u.id), array_agg(e.source_id) into derived, sources
-    from unnest(reached[roots + 1:]) as u (id)
-    cross join lateral (
-        select p.source_id from memory.provenance as p
-        where p.tenant_key = tenant and p.derived_id = u.id offset 0
-    ) as e;
-    nearer := memory.first_places(reached, derived, sources);
-    while at > roots loop
-        at := nearer[at - roots];
-        depth := depth + 1;
-    end loop;
-    return depth;
-end $$;
-
--- For each derived record in the order of the closure, the place of its first source in it.
-create function memory.first_places(reached uuid[], derived uuid[], sources uuid[])
-returns integer[]
-language plpgsql immutable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
-begin
-    return array(
-        with placed as (
-            select u.id, u.place::integer from unnest(reached) with ordinality as u (id, place)
-        )
-        select min(s.place)
-        from unnest(derived, sources) as e (derived_id, source_id)
-        join placed as d on d.id = e.derived_id
-        join placed as s on s.id = e.source_id
-        group by d.place order by d.place
-    );
-end $$;
-
 -- What the closure holds, counted once it is locked.
 create function memory.count_closure(
     tenant text,
@@ -240,6 +194,7 @@ declare
     end;
     ids uuid[];
     locked uuid[] := '{}';
+    grown boolean;
     stray uuid[] := '{}';
     starts uuid[];
     own_keys text[] := array[person];
@@ -272,11 +227,15 @@ begin
     loop
         starts := memory.roots(tenant, person, narrowed, single) || stray;
         ids := memory.closure(tenant, starts);
-        if not dry_run and exists (
-            select u.id from unnest(ids) as u (id)
-            except
-            select u.id from unnest(locked) as u (id)
-        ) then
+        grown := not dry_run and ids <> '{}';
+        if grown and locked <> '{}' then
+            grown := exists (
+                select u.id from unnest(ids) as u (id)
+                except
+                select u.id from unnest(locked) as u (id)
+            );
+        end if;
+        if grown then
             perform memory.lock_records(tenant, ids);
             locked := ids;
             continue;

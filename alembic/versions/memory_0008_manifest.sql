@@ -173,7 +173,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'edge_kept', '41d1210e90edb1123a8a31060e4ef20a'),
     ('function', 'erase', '0b28727e1369a2ca63825aa33fb18a7f'),
     ('function', 'first_places', '08489a304eb779143ca7ce8cd3fdf6d2'),
-    ('function', 'forget', '64c050f7f298ac0eb577e1149c49405f'),
+    ('function', 'forget', 'b2240e8c5f28cb84e83cbb3c14c288f1'),
     ('function', 'grant_app', '1e16e6c6856d8b66b9da57c1ca79b955'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
     ('function', 'grant_operator', '1d2e3a2f851d832b6297a6303ad51cb8'),
@@ -214,7 +214,7 @@ f
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
     ('function', 'witness', '36b796651846fc7173eef5e55b1fb027'),
-    ('function', 'write_records', '53e0fb4bcdfda1735e1058f18fe89364'),
+    ('function', 'write_records', 'e388fe0106526a8c25915ef48f68f567'),
     ('index', '
         artefacts_record postings_record
     ', 'btree (tenant_key, record_id) WHERE (record_id IS NOT NULL)'),
