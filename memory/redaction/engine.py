@@ -242,9 +242,10 @@ class _Chosen:
             rivals = self.candidates[first:last]
             if kind not in _COVERING or not _covers(candidate, rivals):
                 return rivals[0].start <= start and end <= rivals[-1].end
-        self.candidates[first:last] = (candidate,)
-        self._starts[first:last] = (start,)
-        self._ends[first:last] = (end,)
+            del self.candidates[first:last], self._starts[first:last], self._ends[first:last]
+        self.candidates.insert(first, candidate)
+        self._starts.insert(first, start)
+        self._ends.insert(first, end)
         return True
 
     def settles(self, candidate: Candidate) -> bool:
