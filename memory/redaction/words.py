@@ -63,7 +63,7 @@ _CUE_WORDS = {
         receivable payable outstanding capacity distance bytes byte size length duration latency
         elapsed count views likes followers subscribers votes steps quantity qty units score width
         height weight memory heap uptime ns ms usec nsec paise crore lakh valuation capital asset
-        रु रू राशि रकम कुल रुपये रुपए मूल्य
+        rupaye rupaya rupiya rakam raqam rashi kiraya रु रू राशि रकम कुल रुपये रुपए मूल्य किराया
     """,
     "headed": """
         customer user client member employee emp vendor supplier patient student candidate
@@ -107,6 +107,6 @@ _UNIT_WORDS = """
     seconds secs minutes hours days years points votes views likes followers subscribers
     steps km kms m cm mm kg kgs g grams litres liters people persons users customers records
     rows lines entries tokens cycles iterations shares tonnes tons hits requests events
-    messages copies percent रुपये रुपए पैसे किलो
+    messages copies percent rupaye rupaya rupiya रुपये रुपए पैसे किलो
     """
 UNITS = frozenset(_UNIT_WORDS.split())

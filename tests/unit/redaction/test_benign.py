@@ -46,6 +46,9 @@ BENIGN: dict[str, Callable[[Any], str]] = {
     "amount": lambda m: m.one("Rs. {} due", "₹{} paid", "amount {}", "balance: {}").format(
         mobile(m)
     ),
+    "amount in Hinglish": lambda m: m.one("rupaye {} mile", "{} rupaye", "rakam {} hai").format(
+        mobile(m)
+    ),
     "invoice": lambda m: m.one("invoice {}", "INV-{}", "Invoice no. {} dated 3 May").format(
         mobile(m)
     ),

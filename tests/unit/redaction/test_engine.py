@@ -92,6 +92,28 @@ def test_a_pattern_that_is_linear_is_taken(pattern: str) -> None:
     assert PatternRedactor((pattern,)).redact("none here")[0] == "none here"
 
 
+def test_a_number_is_looked_at_again_when_the_word_that_kept_it_is_masked() -> None:
+    text = "order 9876543210 and order 9876543211"
+    assert default_redactor.redact(text) == (text, ())
+    redactor = PatternRedactor((r"order",))
+    masked, _ = redactor.redact(text)
+    assert masked == "[CUSTOM] [PHONE:****3210] and [CUSTOM] [PHONE:****3211]"
+    assert redactor.redact(masked) == (masked, ())
+
+
+def test_an_identifier_found_elsewhere_does_not_change_what_words_say_of_a_number() -> None:
+    text = "a@example.com: order 9876543210, b@example.com"
+    assert default_redactor.redact(text)[0] == "[EMAIL]: order 9876543210, [EMAIL]"
+
+
+def test_texts_of_different_sorts_do_not_disturb_each_other() -> None:
+    redactor = PatternRedactor()
+    texts = ("call 9876543210", "write to a@example.com", "nothing at all", "PAN ABCPK1234F")
+    expected = ["call [PHONE:****3210]", "write to [EMAIL]", "nothing at all", "PAN [PAN]"]
+    for _ in range(2):
+        assert [redactor.redact(text)[0] for text in texts] == expected
+
+
 def test_a_kind_that_is_no_short_name_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         PatternRedactor((("Not A Kind", r"CASE-\d+"),))
