@@ -152,7 +152,11 @@ def upgrade() -> None:
         sa.Column("subject_hash", sa.Text(collation="C"), nullable=False),
         sa.Column("blocked", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("held", sa.Boolean(), server_default=sa.text("false"), nullable=False),
-        sa.CheckConstraint("subject_hash ~ '^[0-9a-f]{64}$'", name="subject_hash_is_hash"),
+        sa.CheckConstraint(
+            "octet_length(subject_hash) = 64"
+            " and translate(subject_hash, '0123456789abcdef', '') = ''",
+            name="subject_hash_is_hash",
+        ),
         sa.CheckConstraint(
             "tenant_key <> '' and octet_length(tenant_key) <= 256", name="tenant_key_bounded"
         ),
@@ -167,7 +171,11 @@ def upgrade() -> None:
         sa.Column("subject_key", sa.Text(collation="C"), nullable=False),
         sa.Column("subject_hash", sa.Text(collation="C"), nullable=False),
         sa.Column("inherited", sa.Boolean(), server_default=sa.text("false"), nullable=False),
-        sa.CheckConstraint("subject_hash ~ '^[0-9a-f]{64}$'", name="subject_hash_is_hash"),
+        sa.CheckConstraint(
+            "octet_length(subject_hash) = 64"
+            " and translate(subject_hash, '0123456789abcdef', '') = ''",
+            name="subject_hash_is_hash",
+        ),
         sa.CheckConstraint(
             "subject_key <> '' and octet_length(subject_key) <= 1024", name="subject_key_bounded"
         ),

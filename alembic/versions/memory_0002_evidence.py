@@ -35,7 +35,11 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "scope in ('subject', 'kinds', 'record', 'retention', 'tenant')", name="scope_known"
         ),
-        sa.CheckConstraint("subject_hash ~ '^[0-9a-f]{64}$'", name="subject_hash_is_hash"),
+        sa.CheckConstraint(
+            "octet_length(subject_hash) = 64"
+            " and translate(subject_hash, '0123456789abcdef', '') = ''",
+            name="subject_hash_is_hash",
+        ),
         sa.CheckConstraint(
             "tenant_key <> '' and octet_length(tenant_key) <= 256", name="tenant_key_bounded"
         ),
@@ -67,8 +71,15 @@ def upgrade() -> None:
         sa.Column("format", sa.SmallInteger(), nullable=False),
         sa.Column("previous", sa.Text(), nullable=False),
         sa.Column("digest", sa.Text(), nullable=False),
-        sa.CheckConstraint("digest ~ '^[0-9a-f]{64}$'", name="digest_is_hash"),
-        sa.CheckConstraint("previous ~ '^([0-9a-f]{64})?$'", name="previous_is_hash"),
+        sa.CheckConstraint(
+            "octet_length(digest) = 64 and translate(digest, '0123456789abcdef', '') = ''",
+            name="digest_is_hash",
+        ),
+        sa.CheckConstraint(
+            "previous = '' or octet_length(previous) = 64"
+            " and translate(previous, '0123456789abcdef', '') = ''",
+            name="previous_is_hash",
+        ),
         sa.CheckConstraint(
             "reason in ('subject_request', 'retention_policy', 'operator')", name="reason_known"
         ),

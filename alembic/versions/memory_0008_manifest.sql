@@ -27,9 +27,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ', '((tenant_key <> ''''::text) AND (octet_length(tenant_key) <= 256))'),
     ('check', 'decisions.action_known', '3291951c9669396207ddeb5817789d8a'),
     ('check', '
-        decisions.subject_hash_is_hash pending_evidence.subject_hash_is_hash
-        record_subjects.subject_hash_is_hash subjects.subject_hash_is_hash
-        tombstones.subject_hash_is_hash
+        decisions.subject_hash_is_hash tombstones.subject_hash_is_hash
     ', '(subject_hash ~ ''^[0-9a-f]{64}$''::text)'),
     ('check', 'installation.only_one', 'singleton'),
     ('check', '
@@ -38,6 +36,10 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('check', '
         pending_evidence.scope_known tombstones.scope_known
     ', 'ebf4359970d3bba3fa7372201303f465'),
+    ('check', '
+        pending_evidence.subject_hash_is_hash record_subjects.subject_hash_is_hash
+        subjects.subject_hash_is_hash
+    ', 'ed694e11cf0d7dc567a47eabc448188e'),
     ('check', 'postings.term_bounded', '((term <> ''''::text) AND (octet_length(term) <= 128))'),
     ('check', 'provenance.not_its_own_source', '(derived_id <> source_id)'),
     ('check', '
@@ -55,8 +57,8 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         records.text_bounded
     ', '((octet_length(text) >= 1) AND (octet_length(text) <= 65536))'),
     ('check', 'tombstones.counts_positive', '26a2392a45067c029f352a5ef1e37ab7'),
-    ('check', 'tombstones.digest_is_hash', '(digest ~ ''^[0-9a-f]{64}$''::text)'),
-    ('check', 'tombstones.previous_is_hash', '(previous ~ ''^([0-9a-f]{64})?$''::text)'),
+    ('check', 'tombstones.digest_is_hash', '3e48018310dcedd437ef8dc8a650d2b1'),
+    ('check', 'tombstones.previous_is_hash', '277a3104194c65df11381c0747d86a7d'),
     ('collation', '
         artefact_claims.artefact_hash artefact_claims.claim_hash artefacts.adapter
         artefacts.artefact_id artefacts.tenant_key chain_heads.tenant_key decisions.subject_hash

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
-from memory.schema.columns import Key, Time, bounded, hashed, metadata, now, tenant
+from memory.schema.columns import Key, Time, bounded, hashed, hashed_often, metadata, now, tenant
 
 __all__ = [
     "artefact_claims",
@@ -63,7 +63,7 @@ pending_evidence = Table(
         name="pending_evidence_pkey",
     ),
     bounded("tenant_key", 256),
-    hashed(),
+    hashed_often(),
     CheckConstraint(_reasons, name="reason_known"),
     CheckConstraint(_scopes, name="scope_known"),
 )
@@ -81,8 +81,8 @@ tombstones = Table(
     PrimaryKeyConstraint("tenant_key", "seq", name="tombstones_pkey"),
     bounded("tenant_key", 256),
     hashed(),
-    hashed("digest"),
-    CheckConstraint("previous ~ '^([0-9a-f]{64})?$'", name="previous_is_hash"),
+    hashed_often("digest"),
+    hashed_often("previous", or_empty=True),
     CheckConstraint(_reasons, name="reason_known"),
     CheckConstraint(_scopes, name="scope_known"),
     CheckConstraint(

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, REAL, UUID
 
-from memory.schema.columns import Key, Time, belongs, bounded, hashed, metadata, now, tenant
+from memory.schema.columns import Key, Time, belongs, bounded, hashed_often, metadata, now, tenant
 
 __all__ = [
     "installation",
@@ -116,7 +116,7 @@ subjects = Table(
     Column("held", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant_key", "subject_hash", name="subjects_pkey"),
     bounded("tenant_key", 256),
-    hashed(),
+    hashed_often(),
 )
 
 record_subjects = Table(
@@ -131,7 +131,7 @@ record_subjects = Table(
     belongs("record_id", "link_record"),
     bounded("tenant_key", 256),
     bounded("subject_key", 1024),
-    hashed(),
+    hashed_often(),
     # With the hash in the key, "one hash per key" is two probes at the ends of a range. The
     # predicate is always true; it keeps the index from queries that do not name the person (see
     # the notes on plans in the migrations).
