@@ -53,7 +53,7 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
 _RETRYABLE: Final = frozenset({"40001", "40P01"})
 _INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42501", "42704", "25006"})
 # What PgBouncer in transaction mode makes of a statement that was prepared on another server.
-_UNPREPARED: Final = frozenset({"26000", "42P05"})
+_UNPREPARED: Final = frozenset({"08P01", "26000", "42P05"})
 _KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "records_current": lambda: ConflictError("record_key: another version came first"),
     # A retried write that raced with its first attempt: the next try finds the stored row.

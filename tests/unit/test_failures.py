@@ -71,6 +71,7 @@ CODES = {
     "23502": errors.InvalidInputError,
     "23514": errors.InvalidInputError,
     "23505": errors.InvalidInputError,
+    "08P01": errors.InstallError,
     "26000": errors.InstallError,
     "42P05": errors.InstallError,
     "25006": errors.InstallError,
