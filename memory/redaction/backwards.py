@@ -6,26 +6,18 @@ further away than the cue is never taken apart. No word of a text is cached: era
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from memory.redaction.masks import HIDDEN
+from memory.redaction.pieces import chunks_of, is_plain, pieces_of
 from memory.redaction.words import CUES, FILLERS, HEADS, PERSONAL, SHORTENED
 
-__all__ = ["REACH", "Said", "before", "chunks_of", "cue_of", "cue_start", "pieces_of"]
+__all__ = ["REACH", "Said", "before", "cue_of", "cue_start"]
 
 REACH = 64  # characters looked at on either side
 _GAP = 5  # words between a cue and what it names
 
-_PIECE = re.compile(
-    # Letters and digits by turns are a code, not words with numbers between.
-    r"[A-Za-z]+[0-9]+[A-Za-z][A-Za-z0-9]*|[0-9]+[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Za-z]+|[0-9]+"
-    r"|[\n,:=#(|]|[.?!;\u0964](?=\s|$)|[\u20b9$\u20ac\xa3]"
-    r"|[\u0900-\u0963\u0970-\u0dff]+|[^\W\d_A-Za-z\u0900-\u0dff]+"
-)
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ACCOUNT = re.compile(r"\b[Aa][/\\.][Cc]\b")
 _CARDS = frozenset({"aadhaar", "pan", "voter", "licence", "ssn", "reference", "secret"})
 _OPEN_KEY_WORDS = (
     "public primary foreign cache partition sort idempotency object row map lookup s3 index group"
@@ -88,7 +80,6 @@ _MODIFIED = frozenset(form for form in _DEPENDS if cue_of(form) in {"card", "acc
 _MODIFIERS = HEADS | _OPEN_KEYS | {"permanent"}
 _FILLS = frozenset(_forms(FILLERS)) - _DEPENDS - _SAID.keys()
 _CALLS = frozenset(_forms(PERSONAL)) - frozenset(_forms(FILLERS)) - _SAID.keys()
-_SILENT = Said()
 
 
 def _left(text: str, start: int) -> tuple[list[str], bool]:
@@ -139,7 +130,7 @@ def _plainly(chunks: list[str], cut: bool) -> Said | None:
         elif chunk in _DEPENDS:
             sure = gap == 0 and chunk in _MODIFIED and _unmodified(chunks, cut, chunk)
             return Said(cue_of(chunk)) if sure else None
-        elif not _is_plain(chunk):
+        elif not is_plain(chunk):
             return Said("", 0, personal) if _ends_a_sentence(chunk) else None
         else:
             personal = personal or (chunk[0].isupper() and chunk[1:].islower())
@@ -156,16 +147,9 @@ def _unmodified(chunks: list[str], cut: bool, cue: str) -> bool:
     word = chunks[at - 1] if at > cut else ""
     if word in _CALLS:
         return True
-    if word in _SAID or word in _DEPENDS or not _is_plain(word):
+    if word in _SAID or word in _DEPENDS or not is_plain(word):
         return False
     return word.lower() not in _MODIFIERS
-
-
-def _is_plain(chunk: str) -> bool:
-    """Return whether it is one word, of which :func:`pieces_of` would make one piece."""
-    if not (chunk.isalpha() and chunk.isascii()):
-        return False
-    return chunk.islower() or chunk[1:].islower() or chunk.isupper()
 
 
 def _ends_a_sentence(chunk: str) -> bool:
@@ -173,23 +157,7 @@ def _ends_a_sentence(chunk: str) -> bool:
     word = chunk[:-1]
     if chunk[-1] in "?!":
         return True
-    return chunk[-1] == "." and _is_plain(word) and word.lower() not in SHORTENED
-
-
-def chunks_of(text: str) -> list[str]:
-    """Return the stretches between spaces; a line break is one of its own."""
-    return (text.replace("\n", " \n ") if "\n" in text else text).split(" ")
-
-
-def pieces_of(chunk: str) -> list[str]:
-    """Return words, numbers and marks, ``orderId`` as two words and ``A/c`` as one."""
-    if _is_plain(chunk):
-        return [chunk]
-    if "/" in chunk or "." in chunk or "\\" in chunk:
-        chunk = _ACCOUNT.sub("account", chunk)
-    if not chunk.islower():
-        chunk = _CAMEL.sub(" ", chunk)
-    return _PIECE.findall(chunk)
+    return chunk[-1] == "." and is_plain(word) and word.lower() not in SHORTENED
 
 
 class _Backwards:

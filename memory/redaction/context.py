@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
-from memory.redaction.backwards import REACH, Said, before, chunks_of, cue_of, pieces_of
+from memory.redaction.backwards import REACH, Said, before, cue_of
 from memory.redaction.masks import HIDDEN
+from memory.redaction.pieces import chunks_of, pieces_of
 from memory.redaction.tables import column_head
 from memory.redaction.words import CUES, HEADS, UNITS
 

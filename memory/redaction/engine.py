@@ -79,7 +79,7 @@ class PatternRedactor:
     ``extra_patterns`` are regular expressions of the deployment's own; a pair ``(kind, pattern)``
     names the kind, else it is ``custom``. ``bare_account_numbers`` masks every run of 9 to 18
     digits as an account, ``long_hexadecimal`` every run of 32 and more hexadecimal digits,
-    ``ip_addresses`` IPv4 and IPv6. Immutable, and safe to share between threads.
+    ``ip_addresses`` IPv4 and IPv6. Safe to share between threads; keeps nothing of a text.
 
     Raises ``InvalidInputError`` for a pattern that matches the empty string or could take more than
     linear time.

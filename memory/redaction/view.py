@@ -92,11 +92,6 @@ class View:
         return self._starts
 
     @property
-    def pan(self) -> bool:
-        """Whether the word PAN may be in the text."""
-        return "pan" in self.lowered or "\u092a\u0948\u0928" in self.lowered
-
-    @property
     def secret(self) -> bool:
         """Whether a word for a secret is in the text."""
         if self._secret is None:
@@ -141,15 +136,15 @@ class View:
         return found
 
     def _codes(self) -> int:
-        starts = self.starts
+        starts, lowered = self.starts, self.lowered
         found = 0
         if starts.short:
             found |= Gate.GSTIN
         if starts.glued:
             found |= Gate.IBAN
-        if starts.fours or self.pan:
+        if starts.fours or "pan" in lowered or "\u092a\u0948\u0928" in lowered:
             found |= Gate.PAN
-        if starts.zeros or "ifs" in self.lowered:
+        if starts.zeros or "ifs" in lowered:
             found |= Gate.IFSC
         return found
 
