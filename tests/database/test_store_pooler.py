@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from memory import ConflictError, InstallError, Memory, Recall, StoreUnavailableError
+from memory import ConflictError, Memory, Recall, StoreUnavailableError
 from memory.stores.postgres import PostgresStore
 from processes import pooler
 from rawsql import Connection
@@ -119,19 +119,6 @@ async def test_calls_cancelled_behind_the_pooler_leave_no_tenant_to_the_next(
         with contextlib.suppress(asyncio.CancelledError, ConflictError):
             await call
         assert await one_call(memory, chance, neighbour) <= {neighbour}
-
-
-async def test_an_engine_that_prepares_statements_is_told_about_the_pooler(
-    pooled_url: str, tenant: str
-) -> None:
-    memory = Memory(PostgresStore(pooled_url), redactor=None, subject_pepper="pepper")
-    calls = (memory.records(tenant) for _ in range(400))
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    refusals = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    assert any("pooler=True" in str(refusal) for refusal in refusals)
-    assert {type(refusal) for refusal in refusals} <= {InstallError, StoreUnavailableError}
-    assert [leaks(refusal, []) for refusal in refusals] == [[]] * len(refusals)
-    await memory.close()
 
 
 async def test_a_pooler_that_is_not_there_is_unavailable(tenant: str) -> None:
