@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["SETTLED", "Candidate"]
+__all__ = ["CLEARED", "Candidate"]
 
 # The kind of what is none, and will be none as long as the span stays as it is.
-SETTLED = "settled"
+CLEARED = "cleared"
 
 
 class Candidate(NamedTuple):

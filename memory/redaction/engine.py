@@ -31,7 +31,7 @@ from memory.redaction import (
     network,
     numbers,
 )
-from memory.redaction.candidate import SETTLED, Candidate
+from memory.redaction.candidate import CLEARED, Candidate
 from memory.redaction.normalise import Copy, normalise
 from memory.redaction.view import Gate, View
 from memory.types import Finding
@@ -181,7 +181,7 @@ def _round(
             start, end, kind = candidate
             if (
                 not kind
-                or kind == SETTLED
+                or kind == CLEARED
                 or (not fresh and masks.HIDDEN in text[start:end])
                 or (start >= floor and not chosen.offer(candidate))
             ):
@@ -253,7 +253,7 @@ class _Chosen:
         start, end, kind = candidate
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
         if first == last:
-            return kind == SETTLED
+            return kind == CLEARED
         return self._starts[first] <= start and end <= self._ends[first]
 
 

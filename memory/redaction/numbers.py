@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from memory.redaction import context
 from memory.redaction.backwards import cue_start
-from memory.redaction.candidate import SETTLED, Candidate
+from memory.redaction.candidate import CLEARED, Candidate
 from memory.redaction.rules import LEADS, Number, classify
 from memory.redaction.view import View
 
@@ -56,7 +56,7 @@ def _single(text: str, start: int, end: int, plus: int, bare_accounts: bool) -> 
         return Candidate(plus if plus >= 0 else start, end, kind)
     cue = cue_start(text, start)
     # One that plain words name is read with them, the two characters behind it, and nothing else.
-    return Candidate(start, end, "") if cue < 0 else Candidate(cue, end + 2, SETTLED)
+    return Candidate(start, end, "") if cue < 0 else Candidate(cue, end + 2, CLEARED)
 
 
 def _plus(text: str, start: int) -> int:
