@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 __all__ = ["CLEARED", "Candidate"]
 
-# The kind of what is none, and will be none as long as the span stays as it is.
-CLEARED = "cleared"
+# The kind of what is none, and will be none as long as the span stays as it is. No pattern of a
+# deployment's can have a kind of that name.
+CLEARED = "-"
 
 
 class Candidate(NamedTuple):

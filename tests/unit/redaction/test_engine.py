@@ -117,7 +117,9 @@ def test_texts_of_different_sorts_do_not_disturb_each_other() -> None:
 def test_a_kind_that_is_no_short_name_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         PatternRedactor((("Not A Kind", r"CASE-\d+"),))
-    assert PatternRedactor((("a_kind", r"CASE-\d+"),)).redact("CASE-1")[0] == "[A_KIND]"
+    for kind in ("a_kind", "cleared", "settled", "none"):
+        masked = PatternRedactor(((kind, r"CASE-\d+"),)).redact("CASE-1")[0]
+        assert masked == f"[{kind.upper()}]"
 
 
 def test_no_redactor_masks_nothing_and_all_three_fit_the_port() -> None:
