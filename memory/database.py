@@ -17,7 +17,6 @@ import asyncpg
 from sqlalchemy import URL, Connection, Row
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
 
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
@@ -68,7 +67,8 @@ def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
     """Return an engine of our own; its errors never show parameters.
 
     With ``pooler`` it is fit for PgBouncer in transaction mode: no cache of prepared statements, no
-    named ones, and the pooling left to PgBouncer.
+    named ones, no start-up parameters. Connections to the pooler are kept, since making one costs
+    more than a call.
     """
     if not pooler:
         return create_async_engine(
@@ -79,7 +79,6 @@ def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
     return create_async_engine(
         normalize_url(url),
         hide_parameters=True,
-        poolclass=NullPool,
         connect_args={
             "connection_class": _PooledConnection,
             "prepared_statement_cache_size": 0,

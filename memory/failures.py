@@ -47,6 +47,9 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME013": lambda: ConflictError("expect: the records to erase are not those of the dry run"),
     "ME014": lambda: InvalidInputError("forget", "names one person or record, an id and a reason"),
     "ME015": lambda: UnknownRecordError("record_id: no such record"),
+    "ME017": lambda: InvalidInputError(
+        "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
+    ),
 }
 
 # SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).

@@ -151,7 +151,8 @@ begin
 end $$;
 
 -- Erases a person, or one record, with everything derived from it, in the caller's transaction.
--- Exact counts need READ COMMITTED (fresh snapshots); in a stricter level it fails closed, 40001.
+-- It needs fresh snapshots and is refused in a stricter level than READ COMMITTED: a repetition
+-- could miss the same record again.
 -- sealed => true turns the evidence into tombstones here instead of at commit and returns the
 -- anchor: right where the commit follows at once, wrong inside a longer transaction.
 create function memory.forget(
@@ -210,6 +211,12 @@ begin
         or why not in ('subject_request', 'retention_policy', 'operator')
     then
         raise exception 'an erasure has an id and a known reason' using errcode = 'ME014';
+    end if;
+    if not dry_run and current_setting('transaction_isolation') not in (
+        'read committed', 'read uncommitted'
+    ) then
+        raise exception 'erase in READ COMMITTED: an older snapshot misses what is newer'
+            using errcode = 'ME017';
     end if;
     if person is not null then
         person_hash := memory.hash_of(tenant, person, person_hash);

@@ -175,7 +175,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'edge_kept', '41d1210e90edb1123a8a31060e4ef20a'),
     ('function', 'erase', '0b28727e1369a2ca63825aa33fb18a7f'),
     ('function', 'first_places', '08489a304eb779143ca7ce8cd3fdf6d2'),
-    ('function', 'forget', 'b2240e8c5f28cb84e83cbb3c14c288f1'),
+    ('function', 'forget', 'b236b7f6db7613d944b91f4a0e6965b4'),
     ('function', 'grant_app', '1e16e6c6856d8b66b9da57c1ca79b955'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
     ('function', 'grant_operator', '1d2e3a2f851d832b6297a6303ad51cb8'),

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import fetch
 from memory.types import Capabilities
 
-__all__ = ["HEAD", "SETTING", "claim", "enter", "frozen", "measure", "problems"]
+__all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems"]
 
 HEAD: Final = "memory_0010"
 """The revision this version of the library is written for."""
@@ -26,12 +26,6 @@ at it. Other forms returned nothing, or the rows of the previous tenant.
 async def enter(connection: AsyncConnection, tenant_key: str) -> None:
     """Set the tenant for the rest of the transaction."""
     await fetch(connection, "select set_config('app.current_tenant', $1, true)", tenant_key)
-
-
-async def frozen(connection: AsyncConnection) -> bool:
-    """Say whether the transaction reads a snapshot older than its statements."""
-    rows = await fetch(connection, "select current_setting('transaction_isolation')")
-    return rows[0][0] in ("repeatable read", "serializable")
 
 
 async def claim(connection: AsyncConnection, pepper_check: str) -> bool:

@@ -172,17 +172,11 @@ class PostgresStore:
         return await find(self._access, tenant_key, query, moved)
 
     async def erase(self, tenant_key: str, order: Order) -> Receipt:
-        """See :meth:`memory.ports.Store.erase`."""
+        """See :meth:`memory.ports.Store.erase`; the caller's transaction is READ COMMITTED."""
         sealed = not self._access.joined
-
-        async def work(connection: AsyncConnection) -> Receipt:
-            if not sealed and not order.dry_run and await tenancy.frozen(connection):
-                raise InvalidInputError(
-                    "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
-                )
-            return await erasures.forget(connection, tenant_key, order, sealed=sealed)
-
-        return await self._access.several(work)
+        return await self._access.several(
+            lambda c: erasures.forget(c, tenant_key, order, sealed=sealed)
+        )
 
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
         """See :meth:`memory.ports.Store.tombstones`."""
@@ -207,10 +201,15 @@ class PostgresStore:
             leased = await self._access.single(
                 lambda c: purges.lease(c, tenant_key, list(indexes), _LEASED_AT_MOST, _LEASE)
             )
-            counts = await asyncio.gather(
-                *(self._purged(tenant_key, indexes[name], ids) for name, ids in leased.items())
+            # All are awaited, whatever one of them meets: a purge left running would settle later.
+            ends = await asyncio.gather(
+                *(self._purged(tenant_key, indexes[name], ids) for name, ids in leased.items()),
+                return_exceptions=True,
             )
-            settled = sum(counts)
+            for end in ends:
+                if isinstance(end, BaseException):
+                    raise end
+                settled += end
         outstanding = await self._access.single(lambda c: purges.owing(c, tenant_key))
         return Purged(settled=settled, adapters=owed, outstanding=outstanding)
 

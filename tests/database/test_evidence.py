@@ -269,3 +269,18 @@ async def test_the_label_and_the_tenant_are_the_callers_again_after_an_erasure(
             "select current_setting('app.current_tenant'), current_setting('memory.erasure')"
         )
         assert tuple(row) == (tenant, "the caller's own")
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+async def test_an_older_snapshot_is_no_ground_to_erase_from(
+    client: Connection, tenant: str, isolation: str
+) -> None:
+    async with acting(client, tenant):
+        await remember(client, tenant, "ann")
+    with refused("ME017"):
+        async with acting(client, tenant, isolation):
+            await forget(client, tenant, "ann")
+    async with acting(client, tenant, isolation):
+        assert (await forget(client, tenant, "ann", dry_run=True))["memories"] == 1
+    async with acting(client, tenant):
+        assert (await forget(client, tenant, "ann"))["memories"] == 1

@@ -49,8 +49,8 @@ class Session:
 
     async def run(self, verb: Callable[..., Awaitable[Any]], *given: Any, **named: Any) -> Any:
         """What the verb returned; None if a record that it needs is gone for good."""
-        # A later link is refused in a stricter level than READ COMMITTED.
-        levels = ISOLATION[:1] if verb in (link, relate) else ISOLATION
+        # A later link and an erasure are refused in a stricter level than READ COMMITTED.
+        levels = ISOLATION[:1] if verb in (link, relate, forget) else ISOLATION
         isolation = self.chance.choice(levels)
         for _ in range(50):
             await self.pause()

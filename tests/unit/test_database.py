@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from sqlalchemy import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.pool import NullPool
 
 from memory import InvalidInputError, Memory, StoreUnavailableError
 from memory.database import OwnAccess, open_engine
@@ -91,12 +90,6 @@ def test_a_connection_that_was_not_started_is_refused() -> None:
 def test_an_engine_of_our_own_hides_parameters() -> None:
     assert open_engine("postgres://h/db").sync_engine.hide_parameters
     assert open_engine("postgres://h/db", pooler=True).sync_engine.hide_parameters
-
-
-def test_with_a_pooler_nothing_is_pooled_or_prepared_by_name_here() -> None:
-    engine = open_engine("postgres://h/db", pooler=True)
-    assert isinstance(engine.pool, NullPool)
-    assert not isinstance(open_engine("postgres://h/db").pool, NullPool)
 
 
 async def test_only_an_engine_made_from_a_url_is_closed() -> None:

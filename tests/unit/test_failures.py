@@ -64,6 +64,7 @@ CODES = {
     "ME013": errors.ConflictError,
     "ME014": errors.InvalidInputError,
     "ME015": errors.UnknownRecordError,
+    "ME017": errors.InvalidInputError,
     "40001": errors.RetryableError,
     "40P01": errors.RetryableError,
     "23503": errors.RetryableError,
