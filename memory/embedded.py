@@ -77,8 +77,10 @@ async def serve(
 
     Without a path the data lie in a temporary directory that goes with the server, also when this
     process is killed. Several callers and processes may open one directory: they share the server,
-    and the last to leave stops it. ``settings`` are server settings as in ``postgresql.conf``, used
-    when this call is the one that starts it.
+    and the last to leave stops it. A process that dies by a signal, SIGTERM included, does not
+    leave: its server on a ``path`` lives on until the next ``serve(path)`` joins it and leaves.
+    ``settings`` are server settings as in ``postgresql.conf``, used when this call is the one that
+    starts it.
 
     Raises ``InvalidInputError`` for a version other than 16 and 18 and for a directory that holds
     something else, ``InstallError`` if the extra is missing or the directory belongs to another

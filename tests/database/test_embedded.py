@@ -143,12 +143,15 @@ async def test_another_process_shares_the_server_and_leaves_it_running(data: Pat
     assert not is_alive(pid)
 
 
-async def test_a_killed_process_leaves_a_directory_that_opens(data: Path) -> None:
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_killed_process_leaves_a_directory_that_opens(
+    data: Path, death: signal.Signals
+) -> None:
     other = hold(str(data))
     assert other.stdout is not None
     await asyncio.to_thread(other.stdout.readline)
     pid = postmaster(data)
-    other.kill()
+    other.send_signal(death)
     await asyncio.to_thread(other.communicate)
     assert is_alive(pid)  # nobody was left to stop it
     async with embedded.serve(data) as server:
