@@ -17,6 +17,7 @@ import asyncpg
 from sqlalchemy import URL, Connection, Row
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
 
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
@@ -39,9 +40,14 @@ Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
 
 _ATTEMPTS = 6
 _DIRECT = "memory_direct"
-# Our statements reach every row through an index. A foreign key's own check is planned once a
-# session, and what looked cheap beside an empty table would read all of it once it has grown.
-_PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
+# Our statements reach every row through an index, and in its order. A foreign key's own check is
+# planned once a session: what looked cheap beside an empty table would read all of it later.
+_PLANNING = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 _DRIVER_ERRORS = (
     SQLAlchemyError,
     asyncpg.PostgresError,
@@ -70,14 +76,17 @@ def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
     named ones, no start-up parameters. Connections to the pooler are kept, since making one costs
     more than a call.
     """
+    url = normalize_url(url)
+    if url.get_driver_name() != "asyncpg":
+        raise InvalidInputError("url", "must name asyncpg here: postgresql://")
     if not pooler:
         return create_async_engine(
-            normalize_url(url),
+            url,
             hide_parameters=True,
             connect_args={"server_settings": _PLANNING},
         )
     return create_async_engine(
-        normalize_url(url),
+        url,
         hide_parameters=True,
         connect_args={
             "connection_class": _PooledConnection,
@@ -183,6 +192,9 @@ class OwnAccess:
 
     def __init__(self, engine: AsyncEngine, *, pooler: bool = False) -> None:
         require_asyncpg(engine)
+        # Pooled connections belong to the loop that opened them.
+        self._bound = not isinstance(engine.pool, NullPool)
+        self._loop: asyncio.AbstractEventLoop | None = None
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
         self._several = engine.execution_options(isolation_level="READ COMMITTED").begin
         self._single: Open = self._several
@@ -205,6 +217,11 @@ class OwnAccess:
             async with opened() as connection:
                 return await work(connection)
 
+        if self._bound:
+            loop = asyncio.get_running_loop()
+            self._loop = self._loop or loop
+            if self._loop is not loop:
+                raise InvalidInputError("store", "belongs to another event loop: make one per loop")
         for tried in range(1, _ATTEMPTS):
             try:
                 return await _bordered(attempt)

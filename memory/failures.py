@@ -54,7 +54,12 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
 
 # SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).
 _RETRYABLE: Final = frozenset({"40001", "40P01"})
-_INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42501", "42704", "25006"})
+_INSTALL: Final = frozenset({"42P01", "42883", "42703", "3F000", "42704"})
+_LOGIN: Final[Mapping[str, str]] = {
+    "28000": "the server refused the login",
+    "28P01": "the server refused the login",
+    "3D000": "the server has no database of this name",
+}
 # What PgBouncer in transaction mode makes of a statement that was prepared on another server.
 _UNPREPARED: Final = frozenset({"08P01", "26000", "42P05"})
 _KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
@@ -75,7 +80,8 @@ def translate(error: Exception) -> MemoryServiceError:
         return StoreUnavailableError("the caller's connection cannot run statements any more")
     sqlstate = getattr(cause, "sqlstate", None)
     if not isinstance(sqlstate, str):
-        return StoreUnavailableError("the database cannot be reached")
+        # The class tells a refused port from a name that does not resolve; the message may quote.
+        return StoreUnavailableError(f"the database cannot be reached ({type(cause).__name__})")
     constraint = getattr(getattr(cause, "__cause__", None) or cause, "constraint_name", None)
     return _by_code(sqlstate, constraint if isinstance(constraint, str) else None)
 
@@ -91,7 +97,16 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
     if sqlstate.startswith(("22", "23")):
         return InvalidInputError("record", f"breaks the database's rule {constraint or sqlstate}")
     if sqlstate in _INSTALL:
-        return InstallError(f"{_UPGRADE}, and grant the role its rights (SQLSTATE {sqlstate})")
+        return InstallError(f"{_UPGRADE} (SQLSTATE {sqlstate})")
+    if sqlstate == "42501":
+        return InstallError(
+            "the role lacks a right: the owner calls memory.grant_app(role), or"
+            " memory.grant_auditor(role) for verify_install (SQLSTATE 42501)"
+        )
+    if sqlstate == "25006":
+        return InstallError("the database or the role is read-only (SQLSTATE 25006)")
+    if sqlstate in _LOGIN:
+        return StoreUnavailableError(f"{_LOGIN[sqlstate]} (SQLSTATE {sqlstate})")
     if sqlstate in _UNPREPARED:
         return InstallError("a pooler loses prepared statements: PostgresStore(url, pooler=True)")
     if sqlstate == "25P01":

@@ -16,7 +16,14 @@ from uuid import UUID
 if TYPE_CHECKING:
     from memory.types import Tombstone
 
-__all__ = ["TOMBSTONE_FORMAT", "closure_digest", "pepper_check", "subject_hash", "tombstone_digest"]
+__all__ = [
+    "TOMBSTONE_FORMAT",
+    "closure_digest",
+    "pepper_check",
+    "pepper_problem",
+    "subject_hash",
+    "tombstone_digest",
+]
 
 TOMBSTONE_FORMAT = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,6 +48,15 @@ def pepper_check(pepper: bytes) -> str:
     if not pepper:
         return "no pepper"
     return hmac.new(pepper, b"erasable-memory pepper check", hashlib.sha256).hexdigest()
+
+
+def pepper_problem(given: str, *, first_without: bool) -> str:
+    """Say what is wrong with a pepper that is not the recorded one, by its check value."""
+    if given == pepper_check(b""):
+        return "no subject pepper was given, but this installation was first used with one"
+    if first_without:
+        return "a subject pepper was given, but this installation was first used without one"
+    return "the subject pepper is not the one this installation was first used with"
 
 
 def closure_digest(record_ids: Iterable[UUID]) -> str:

@@ -6,10 +6,11 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from memory import fingerprint
 from memory.database import fetch
 from memory.types import Capabilities
 
-__all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems"]
+__all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems", "recorded"]
 
 HEAD: Final = "memory_0010"
 """The revision this version of the library is written for."""
@@ -31,6 +32,12 @@ async def enter(connection: AsyncConnection, tenant_key: str) -> None:
 async def claim(connection: AsyncConnection, pepper_check: str) -> bool:
     """Record the pepper's check value; false when another one is recorded."""
     rows = await fetch(connection, "select memory.claim_installation($1)", pepper_check)
+    return bool(rows[0][0])
+
+
+async def recorded(connection: AsyncConnection, pepper_check: str) -> bool:
+    """Say whether this is the check value that the installation recorded."""
+    rows = await fetch(connection, "select memory.pepper_matches($1)", pepper_check)
     return bool(rows[0][0])
 
 
@@ -64,6 +71,7 @@ _PROBLEMS: Final = """
 select
     memory.revision(),
     memory.pepper_matches($1),
+    memory.pepper_matches($2),
     (
         select r.rolsuper or r.rolbypassrls from pg_catalog.pg_roles as r
         where r.rolname = current_user
@@ -73,12 +81,14 @@ select
 
 async def problems(connection: AsyncConnection, pepper_check: str) -> tuple[str, ...]:
     """Say in words what keeps this process from serving; nothing when it is ready."""
-    revision, pepper, unbound = (await fetch(connection, _PROBLEMS, pepper_check))[0]
+    without = fingerprint.pepper_check(b"")
+    found_row = (await fetch(connection, _PROBLEMS, pepper_check, without))[0]
+    revision, pepper, first_without, unbound = found_row
     found = []
     if revision != HEAD:
         found.append(f"the schema is not at revision {HEAD}: run alembic upgrade head")
     if pepper is False:
-        found.append("the subject pepper is not the one this installation was first used with")
+        found.append(fingerprint.pepper_problem(pepper_check, first_without=bool(first_without)))
     if unbound:
         found.append("the role bypasses row level security: connect as an unprivileged one")
     return tuple(found)

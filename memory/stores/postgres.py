@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from memory import purging
+from memory import fingerprint, purging
 from memory.database import Access, JoinedAccess, OwnAccess, open_engine
 from memory.errors import (
     ConflictError,
@@ -52,6 +52,8 @@ class PostgresStore:
         if isinstance(source, AsyncConnection):
             self._access = JoinedAccess(source)
             return
+        if not isinstance(source, AsyncEngine | URL | str):
+            raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
         if not isinstance(source, AsyncEngine):
             source = self._own = open_engine(source, pooler=pooler)
         self._access = OwnAccess(source, pooler=pooler)
@@ -77,10 +79,11 @@ class PostgresStore:
 
     async def claim(self, pepper_check: str) -> None:
         """See :meth:`memory.ports.Store.claim`."""
-        if not await self._access.single(lambda c: tenancy.claim(c, pepper_check)):
-            raise InstallError(
-                "the subject pepper is not the one this installation was first used with"
-            )
+        if await self._access.single(lambda c: tenancy.claim(c, pepper_check)):
+            return
+        none = fingerprint.pepper_check(b"")
+        without = await self._access.single(lambda c: tenancy.recorded(c, none))
+        raise InstallError(fingerprint.pepper_problem(pepper_check, first_without=without))
 
     async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
         """See :meth:`memory.ports.Store.remember`."""
@@ -245,7 +248,10 @@ class PostgresStore:
         return Readiness(ready=not problems, problems=problems)
 
     async def close(self) -> None:
-        """Close the engine that was made from a URL; a host's engine stays open."""
+        """Close the engine that was made from a URL; a host's engine stays open.
+
+        A call after it opens connections again.
+        """
         if self._own is not None:
             await self._own.dispose()
 

@@ -137,3 +137,19 @@ async def test_one_id_in_a_race_is_one_record(acme):
     done = await asyncio.gather(*(acme.remember(**given) for _ in range(8)))
     assert len({item.record.created_at for item in done}) == 1
     assert len(await acme.records()) == 1
+
+
+async def test_a_missing_or_a_late_pepper_is_named(memory_factory):
+    await memory_factory(subject_pepper="one").remember("acme", text="note", subject_keys="p")
+    with pytest.raises(InstallError, match="no subject pepper was given"):
+        await memory_factory(subject_pepper=None).remember("acme", text="note", subject_keys="p")
+    with pytest.raises(InstallError, match="is not the one"):
+        await memory_factory(subject_pepper="two").remember("acme", text="note", subject_keys="p")
+
+
+async def test_a_pepper_after_none_is_named(memory_factory):
+    await memory_factory(subject_pepper=None).remember("acme", text="note", subject_keys="p")
+    late = memory_factory(subject_pepper="one")
+    with pytest.raises(InstallError, match="first used without one"):
+        await late.remember("acme", text="note", subject_keys="p")
+    assert not (await late.ready()).ready

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from memory import InvalidInputError, Memory, StoreUnavailableError
 from memory.database import OwnAccess, open_engine
+from memory.ids import uuid7
 from memory.stores.postgres import PostgresStore
 from stores import leaks
 
@@ -111,7 +113,7 @@ async def test_a_server_that_is_not_there_is_unavailable_and_says_nothing(tmp_pa
     assert leaks(caught.value, [PRIVATE, str(tmp_path)]) == []
     ready = await memory.ready()
     assert not ready.ready
-    assert ready.problems == ("the database cannot be reached",)
+    assert ready.problems == ("the database cannot be reached (FileNotFoundError)",)
     await memory.close()
 
 
@@ -123,3 +125,22 @@ async def test_an_error_of_the_work_itself_passes_the_border_unchanged(tmp_path:
 
     with pytest.raises(StoreUnavailableError):
         await access.single(never)
+
+
+def test_a_second_event_loop_is_told_so(tmp_path: Path) -> None:
+    memory = Memory(PostgresStore(f"postgres://app@/db?host={tmp_path}"), subject_pepper="pepper")
+    with pytest.raises(StoreUnavailableError):
+        asyncio.run(memory.get("acme", record_id=uuid7()))
+    with pytest.raises(InvalidInputError, match="one per loop"):
+        asyncio.run(memory.get("acme", record_id=uuid7()))
+
+
+@pytest.mark.parametrize("source", [None, 7, create_engine("sqlite://")])
+def test_a_source_of_another_sort_is_refused_by_its_own_name(source: Any) -> None:
+    with pytest.raises(InvalidInputError, match="source: must be a URL or an engine"):
+        PostgresStore(source)
+
+
+def test_a_url_of_another_driver_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="asyncpg"):
+        PostgresStore("postgresql+psycopg://app@h/db")

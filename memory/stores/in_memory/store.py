@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memory import purging, ranking, vectors
+from memory import fingerprint, purging, ranking, vectors
 from memory.errors import InstallError
 from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
 from memory.stores.in_memory.erasing import erase
@@ -23,8 +23,6 @@ from memory.types import (
 )
 
 __all__ = ["InMemoryStore"]
-
-_ANOTHER_PEPPER = "the subject pepper is not the one this store was first used with"
 
 
 def _utc_now() -> datetime:
@@ -55,7 +53,7 @@ class InMemoryStore:
     async def claim(self, pepper_check: str) -> None:
         """See :meth:`memory.ports.Store.claim`."""
         if self._pepper_check not in (None, pepper_check):
-            raise InstallError(_ANOTHER_PEPPER)
+            raise InstallError(self._problem(pepper_check))
         self._pepper_check = pepper_check
 
     async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
@@ -171,7 +169,11 @@ class InMemoryStore:
         """See :meth:`memory.ports.Store.ready`."""
         if self._pepper_check in (None, pepper_check):
             return Readiness(ready=True)
-        return Readiness(ready=False, problems=(_ANOTHER_PEPPER,))
+        return Readiness(ready=False, problems=(self._problem(pepper_check),))
+
+    def _problem(self, pepper_check: str) -> str:
+        without = self._pepper_check == fingerprint.pepper_check(b"")
+        return fingerprint.pepper_problem(pepper_check, first_without=without)
 
     async def close(self) -> None:
         """Nothing was opened; what is stored stays."""
