@@ -14,7 +14,7 @@ from typing import TypeVar, cast, get_args
 from uuid import UUID
 
 from memory.errors import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
-from memory.types import Origin, Reason, Record, Strategy
+from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strategy
 
 __all__ = [
     "artefacts",
@@ -203,14 +203,20 @@ def _uuid(value: str) -> UUID | None:
 
 
 def sources(value: object, field: str = "sources") -> tuple[UUID, ...]:
-    """Check what a record was made from: records or ids, each once, at least one."""
-    if isinstance(value, Record | UUID | str):
-        return (record_id(value, field),)
+    """Check what a record was made from: records, ids or what a verb returned, each once."""
+    if isinstance(value, Record | UUID | str | Remembered | Derived | Hit):
+        return (_source(value, field),)
     given = () if value is None else _items(value, field)
-    found = tuple(dict.fromkeys(record_id(item, name) for item, name in given))
+    found = tuple(dict.fromkeys(_source(item, name) for item, name in given))
     if not found:
         raise ProvenanceRequiredError(field, "must name the records it was made from")
     return found
+
+
+def _source(value: object, field: str) -> UUID:
+    if isinstance(value, Remembered | Derived | Hit):
+        value = value.record
+    return record_id(value, field)
 
 
 def artefacts(value: object, field: str = "artefacts") -> tuple[tuple[str, str], ...]:

@@ -14,12 +14,13 @@ from memory.redaction import Redacted
 from memory.service.base import Base
 from memory.service.items import Item, checked, item_of, located
 from memory.service.turns import Turns
-from memory.types import Derived, Record, Remembered
+from memory.types import Derived, Hit, Record, Remembered
 from memory.vectors import Vector
 
 __all__ = ["Sources", "Writing"]
 
-Sources = Record | UUID | str | Sequence[Record | UUID | str]
+_Source = Record | UUID | str | Remembered | Derived | Hit
+Sources = _Source | Sequence[_Source]
 
 
 class Writing(Base):
@@ -107,10 +108,11 @@ class Writing(Base):
     ) -> Derived:
         """Store something made from records, with its provenance; it is erased with any of them.
 
-        It is about everybody its sources are about. ``artefacts`` are ``(adapter, artefact_id)``
-        pairs that an external index will hold for it. Where ``record_key`` exists, this becomes
-        its newest version. Raises ``ProvenanceRequiredError`` without sources and
-        ``UnknownSourceError`` for one that is not there.
+        It is about everybody its sources are about. ``sources`` are records, their ids, or what
+        :meth:`remember`, :meth:`derive` and :meth:`recall` (its hits) returned. ``artefacts`` are
+        ``(adapter, artefact_id)`` pairs that an external index will hold for it. Where
+        ``record_key`` exists, this becomes its newest version. Raises ``ProvenanceRequiredError``
+        without sources and ``UnknownSourceError`` for one that is not there.
         """
         tenant_key = validation.tenant(tenant_key)
         source_ids = validation.sources(sources)

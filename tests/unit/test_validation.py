@@ -74,6 +74,26 @@ def test_sources_are_each_named_once():
     assert validation.sources(str(two)) == (two,)
 
 
+async def test_sources_may_be_what_the_verbs_returned():
+    acme = Memory(InMemoryStore(), subject_pepper="p").for_tenant("acme")
+    told = await acme.remember(text="invoice", subject_keys="p")
+    many = await acme.remember_many(items=[{"text": "paid", "subject_keys": "p"}])
+    made = await acme.derive(kind="summary", text="sum", sources=[told, *many])
+    hits = (await acme.recall(text="invoice")).hits
+    assert set(made.record.sources) == {told.record.record_id, many[0].record.record_id}
+    for sources, record in (
+        (told, told),
+        (made, made),
+        (hits[0], told),
+        (hits, told),
+        (many, *many),
+    ):
+        found = (await acme.derive(kind="summary", text="x", sources=sources)).record.sources
+        assert found == (record.record.record_id,)
+    with pytest.raises(InvalidInputError, match=r"sources\.1: must be a UUID"):
+        await acme.derive(kind="summary", text="x", sources=[told, 7])
+
+
 def test_artefacts_are_pairs_each_once():
     assert validation.artefacts([["a", "1"], ("a", "1"), ("b", "1")]) == (("a", "1"), ("b", "1"))
     assert validation.artefacts(()) == ()
