@@ -95,14 +95,16 @@ class Benchmark:
             for name, place in self.turns(number):
                 items = self.load.items(self.plan.calls, people("writer", 1_000))
                 rows = [row(TENANT, item) for item in items]
-                ours, raw = Times(), Times()
+                ours, raw, alike = Times(), Times(), Times()
                 for item, plain in zip(items, rows, strict=True):
                     call = place.memory.remember(
                         text=item.text, subject_keys=item.subject_keys, embedding=item.embedding
                     )
                     await ours.take("", call)
                     await raw.take("", place.raw.insert(plain))
+                    await alike.take("", place.raw.insert_alike(plain))
                 self.keep(number, f"remember {name}", ours, raw)
+                self.keep(number, f"remember {name}, tables alike", ours, alike)
 
     async def recall(self) -> None:
         subject = "reader"
@@ -127,11 +129,15 @@ class Benchmark:
             for name, place in self.turns(number):
                 subject = f"leaver:{number}"
                 await self.tell(place, subject, count=40, terms=5)
-                ours, raw = Times(), Times()
+                rows = [row(TENANT, item) for item in self.load.items(40, [subject])]
+                ids = await place.raw.tell_alike(TENANT, subject, rows)
+                ours, raw, alike = Times(), Times(), Times()
                 receipt = await ours.take("", place.memory.forget(subject_key=subject))
                 await raw.take("", place.raw.delete(TENANT, subject))
+                await alike.take("", place.raw.delete_alike(TENANT, ids))
                 assert (receipt.counts.memories, receipt.counts.derived) == (40, 10)
                 self.keep(number, f"forget {name}", ours, raw)
+                self.keep(number, f"forget {name}, tables alike", ours, alike)
 
     async def tell(self, place: Place, subject: str, *, count: int, terms: int) -> None:
         """Remember ``count`` records of one person and derive a quarter as many from them."""

@@ -32,7 +32,11 @@ class Times:
 def small(times: Times, verb: str, most: float) -> dict[str, Any]:
     """Return the figures of one verb beside raw, and how both grow with others' records."""
     few, many = f"{verb} few", f"{verb} many"
-    return {
+    alike = f"{few}, tables alike"
+    beside_alike = {}
+    if alike in times.by_name:
+        beside_alike["ratio_tables_alike"] = times.ratio(alike, f"{alike}: raw")
+    return beside_alike | {
         "ours_us": times.median(few) * 1e6,
         "raw_us": times.median(f"{few}: raw") * 1e6,
         "ratio": times.ratio(few, f"{few}: raw"),
@@ -73,6 +77,8 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         label = f"{verb}, us" if verb != "forget" else "forget 40 + 10 derived, us"
         figures = f"{it['ours_us']:>9,.0f}{it['raw_us']:>9,.0f}{it['ratio']:>8.2f}"
         yield f"{label:<40}{figures} <= {it['at_most']}"
+        if "ratio_tables_alike" in it:
+            yield f"{'  beside the same rows in tables alike':<58}{it['ratio_tables_alike']:>8.2f}"
     for name, it in found.items():
         if name.startswith("remember_many"):
             share = it["share_of_raw_rate"]
