@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from memory.ids import uuid7
 from memory.metadata import metadata as checked_metadata
 from memory.ports import DerivedIndex, Draft, Embedder, EventSink, Redactor, Store, Subject
 from memory.redaction import Redacted, default_redactor, no_redactor, redact_many
+from memory.service import plugs
 from memory.service.events import LoggingSink
 from memory.service.items import Item, located
 from memory.service.turns import Turns
@@ -57,12 +59,19 @@ class Base:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._store: Store = InMemoryStore() if store is None else store
+        plugs.check_store(self._store)
         self._embedder = embedder
+        if embedder is not None:
+            plugs.check(embedder, "embedder", "embed")
         self._redactor: Redactor = no_redactor if redactor is None else redactor
-        self._indexes = _by_name(indexes)
+        plugs.check(self._redactor, "redactor", "redact")
+        self._indexes = plugs.by_name(indexes)
         self._events: EventSink = LoggingSink() if events is None else events
+        plugs.check(self._events, "events", "publish")
         self._pepper = validation.pepper(subject_pepper)
         self._clock = clock
+        if not callable(clock):
+            raise InvalidInputError("clock", "must be callable")
         self._claimed = False
         self._claiming = asyncio.Lock()
 
@@ -100,7 +109,10 @@ class Base:
         wanted = [text for text, vector in zip(texts, given, strict=True) if vector is None]
         if self._embedder is None or not wanted:
             return [(vector, None) for vector in given]
-        answers = iter(await _answers(await self._embedder.embed(wanted), len(wanted)))
+        asked: Any = self._embedder.embed(wanted)
+        if not inspect.isawaitable(asked):
+            raise InvalidInputError("embedder", "must have an async method embed")
+        answers = iter(await _answers(await asked, len(wanted)))
         model = getattr(self._embedder, "model", None)
         return [(next(answers), model) if vector is None else (vector, None) for vector in given]
 
@@ -154,13 +166,6 @@ class Base:
             expires_at=item.expires_at,
             terms=terms(content.text),
         )
-
-
-def _by_name(indexes: Sequence[DerivedIndex]) -> dict[str, DerivedIndex]:
-    named = {validation.key(index.name, "indexes"): index for index in indexes}
-    if len(named) != len(indexes):
-        raise InvalidInputError("indexes", "must have different names")
-    return named
 
 
 async def _answers(answered: Any, count: int) -> list[array[float]]:
