@@ -5,6 +5,7 @@
 FILE holds one turn a line, in JSON: ``{"dialogue", "turn", "speaker", "text", "spans"}``, where a
 span labels characters of the text: ``{"slot", "start", "end"}`` (end exclusive). Each turn is about
 the dialogue's user and about every name that is labelled in it. Needs the ``examples`` extra.
+A file that cannot be replayed is refused with one line and exit code 2.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rich.table import Table
 
 from memory import (
     HashingEmbedder,
+    InvalidInputError,
     Item,
     Memory,
     PostgresStore,
@@ -41,6 +43,10 @@ from memory import (
 )
 
 Turn = dict[str, Any]
+
+FIELDS = {"dialogue": str | int, "turn": str | int, "speaker": str, "text": str, "spans": list}
+# A shorter text ("Yes.", "subject") may stand in a row that has nothing to do with it.
+SEARCHABLE = 20
 
 
 @dataclass
@@ -74,13 +80,40 @@ class Replay:
         return made.record
 
 
+class FileError(Exception):
+    """Says in one line why a file cannot be replayed."""
+
+
 def read(file: Path) -> dict[str, list[Turn]]:
     """Return the turns of each dialogue, in the order of the file."""
     dialogues: dict[str, list[Turn]] = defaultdict(list)
-    with file.open(encoding="utf-8") as lines:
-        for turn in map(json.loads, lines):
-            dialogues[turn["dialogue"]].append(turn)
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            turn = json.loads(line)
+            wrong = fault(turn)
+        except ValueError:
+            wrong = "is not JSON in UTF-8"
+        if wrong:
+            raise FileError(f"{file}, line {number}: {wrong}")
+        dialogues[str(turn["dialogue"])].append(turn)
+    if not dialogues:
+        raise FileError(f"{file}: is empty")
     return dialogues
+
+
+def fault(turn: Any) -> str | None:
+    """Say what keeps a line from being a turn, None if nothing does."""
+    if not isinstance(turn, dict):
+        return "is not an object"
+    if wrong := [name for name, kind in FIELDS.items() if not isinstance(turn.get(name), kind)]:
+        return f"{', '.join(wrong)}: missing or of another type"
+    size = len(turn["text"])
+    for span in turn["spans"]:
+        match span:
+            case {"slot": str(), "start": int(start), "end": int(end)} if 0 <= start < end <= size:
+                continue
+        return "spans: each needs a slot, a start and an end within the text"
+    return None if turn["text"].strip() else "text: blank"
 
 
 def people(turn: Turn) -> list[str]:
@@ -136,7 +169,7 @@ async def recall(run: Replay, dialogues: dict[str, list[Turn]]) -> None:
     for name, turns in dialogues.items():
         with run.step("recall"):
             found = await run.memory.recall(text=turns[0]["text"], subject_keys=f"user:{name}")
-        assert found.hits, found.note
+        assert found.hits, f"nothing recalled about user:{name}: {found.note}"
 
 
 def in_order(run: Replay, dialogues: dict[str, list[Turn]]) -> list[str]:
@@ -157,9 +190,10 @@ async def erase(run: Replay, keys: list[str]) -> list[Receipt]:
         wanted, before = await closure(run, key), set(await column(run, "record_id"))
         with run.step("forget"):
             receipts.append(await run.memory.forget(subject_key=key, expect=plan.closure))
-        assert before - set(await column(run, "record_id")) == wanted
-        assert len(wanted) == receipts[-1].counts.records == plan.counts.records
-        assert not any((await left(run, [key, *map(str, wanted)])).values())
+        gone = before - set(await column(run, "record_id"))
+        assert gone == wanted, f"{key}: {len(gone)} records went, {len(wanted)} had to"
+        assert len(wanted) == receipts[-1].counts.records == plan.counts.records, f"{key}: counts"
+        await search(run, {key}, set(map(str, wanted)))
     for key in keys[run.watched :]:
         with run.step("forget"):
             receipts.append(await run.memory.forget(subject_key=key))
@@ -171,7 +205,8 @@ def erased(run: Replay, keys: list[str], receipts: list[Receipt]) -> Table:
     for at in range(run.watched):
         table.add_row(keys[at], *figures(run, receipts, slice(at, at + 1)))
     rest = slice(run.watched, None)
-    table.add_row(f"the other {len(keys[rest])}", *figures(run, receipts, rest))
+    if keys[rest]:
+        table.add_row(f"the other {len(keys[rest])}", *figures(run, receipts, rest))
     table.add_row("together", *figures(run, receipts, slice(None)))
     return table
 
@@ -213,12 +248,15 @@ async def column(run: Replay, expression: str) -> list[Any]:
     return [row["value"] for row in await run.inspector.fetch(query, run.memory.tenant_key)]
 
 
-async def left(run: Replay, traces: list[str]) -> dict[str, int]:
-    """Count, in each table that may be read, the rows where a trace stands, in any column."""
+async def search(run: Replay, keys: set[str], contents: set[str]) -> int:
+    """Fail if a row holds a trace, in any column of any table that may be read; count those tables.
+
+    A key has to be the whole column: ``name:ann`` is not in ``name:anna``. Contents may be a part.
+    """
     tables = await run.inspector.fetch(
         """
         select format('memory.%I', c.relname) as name,
-            string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns,
+            string_agg(format('%I::text', a.attname), ', ' order by a.attnum) as columns,
             bool_or(a.attname = 'tenant_key') as has_tenant
         from pg_class as c
         join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -231,25 +269,30 @@ async def left(run: Replay, traces: list[str]) -> dict[str, int]:
     for table in tables:
         whose = "tenant_key = $1" if table["has_tenant"] else "$1::text is not null"
         rows = await run.inspector.fetch(
-            f"select concat_ws(chr(10), {table['columns']}) as r"
+            f"select array_remove(array[{table['columns']}], null)"
             f" from {table['name']} where {whose}",
             run.memory.tenant_key,
         )
-        found[table["name"]] = sum(any(trace in row["r"] for trace in traces) for row in rows)
-    return found
+        found[table["name"]] = sum(
+            not keys.isdisjoint(values) or any(content in row for content in contents)
+            for values, row in ((values, "\n".join(values)) for (values,) in rows)
+        )
+    assert not any(found.values()), f"not erased, rows by table: {found}"
+    return len(found)
 
 
 async def prove(run: Replay, held: list[str], keys: list[str], console: Console) -> None:
-    """Search every column of every table for all that was stored."""
+    """Search every column of every table for all that was stored, but for the shortest texts."""
     records = run.told + run.derived
-    traces = {*held, *keys, *(r.text for r in records), *(str(r.record_id) for r in records)}
-    tables = await left(run, sorted(traces))
-    assert not any(tables.values()), tables
+    texts = {record.text for record in records if len(record.text) >= SEARCHABLE}
+    contents = {*held, *texts, *(str(record.record_id) for record in records)}
+    tables = await search(run, set(keys), contents)
     history = "select count(*) from memory.tombstones where tenant_key = $1"
     tombstones = await run.inspector.fetchval(history, run.memory.tenant_key)
     console.print(
-        f"Raw SQL over every column of {len(tables)} tables: of {len(traces):,} texts, vectors,"
-        f" ids and keys none is left.\nWhat is left: {tombstones:,} tombstones."
+        f"Raw SQL over every column of {tables} tables: of {len(contents | set(keys)):,} keys, ids,"
+        f" vectors\nand texts (from {SEARCHABLE} characters) none is left.\n"
+        f"What is left: {tombstones:,} tombstones."
     )
 
 
@@ -272,9 +315,8 @@ def timed(run: Replay) -> Table:
     return table
 
 
-async def replay(file: Path, database: str, inspector_url: str) -> None:
+async def replay(dialogues: dict[str, list[Turn]], database: str, inspector_url: str) -> None:
     console = Console()
-    dialogues = read(file)
     turns = [turn for turns in dialogues.values() for turn in turns]
     everybody = {key for turn in turns for key in people(turn)}
     calls = len(turns) + 3 * len(dialogues) + -(-len(dialogues) // 10) + len(everybody)
@@ -315,9 +357,13 @@ async def main() -> None:
     parser.add_argument("--inspector", help="URL for the proof, best a superuser's")
     arguments = parser.parse_args()
     if not arguments.file.is_file():
-        parser.error("FILE is not a file")
-    async with databases(arguments) as (database, inspector):
-        await replay(arguments.file, database, inspector)
+        parser.exit(2, f"{arguments.file}: is not a file\n")
+    try:
+        dialogues = read(arguments.file)
+        async with databases(arguments) as (database, inspector):
+            await replay(dialogues, database, inspector)
+    except (FileError, InvalidInputError) as error:
+        parser.exit(2, f"{error}\n")
 
 
 if __name__ == "__main__":

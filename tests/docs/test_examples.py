@@ -15,20 +15,39 @@ import pytest
 from servers import Database
 
 
-def example(root: Path, name: str, *arguments: str | Path, **environment: str) -> str:
-    """Run an example from another folder; return what it printed."""
+def start(
+    root: Path, name: str, *arguments: str | Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run an example from another folder."""
     clean = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
     script = root / "examples" / name
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-W", "error", str(script), *map(str, arguments)],
         cwd=root.parent,
         env={**clean, "COLUMNS": "120", **environment},
         capture_output=True,
         text=True,
     )
+
+
+def example(root: Path, name: str, *arguments: str | Path, **environment: str) -> str:
+    """Run an example that succeeds; return what it printed."""
+    done = start(root, name, *arguments, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     return done.stdout
+
+
+def said(dialogue: str, text: str, name: str = "") -> dict[str, object]:
+    """Return one turn; ``name`` is labelled in it."""
+    at = text.find(name)
+    spans = [{"slot": "name", "start": at, "end": at + len(name)}] if name else []
+    return {"dialogue": dialogue, "turn": 0, "speaker": "user", "text": text, "spans": spans}
+
+
+def written(file: Path, *turns: object) -> Path:
+    file.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    return file
 
 
 @pytest.fixture
@@ -104,3 +123,79 @@ def test_the_replay_leaves_others_in_a_given_database_alone(
     with psycopg.connect(database.superuser_url) as superuser:
         left = superuser.execute("select tenant_key, text from memory.records").fetchall()
     assert left == [("other", "Zoe likes tea")]
+
+
+def test_a_name_within_another_and_a_word_of_the_schema_are_no_false_alarm(
+    root: Path, tmp_path: Path, database: Database
+) -> None:
+    file = written(
+        tmp_path / "names.jsonl",
+        said("d1", "Ann will come at eight o'clock.", "Ann"),
+        said("d10", "Anna will come at nine o'clock.", "Anna"),
+        said("z", "Is it Ann or Anna who comes?", "Anna"),
+        said("z", "subject"),
+        said("z", "subject"),
+    )
+    urls = ("--database", database.app_url, "--inspector", database.superuser_url)
+    output = example(root, "replay.py", file, *urls)
+    assert cells(output, "turns remembered")[1] == "5"
+    assert "What is left: 5 tombstones." in output
+
+
+def test_one_person_alone_is_replayed(root: Path, tmp_path: Path, database: Database) -> None:
+    file = written(tmp_path / "one.jsonl", said("d1", "I will come at eight o'clock."))
+    output = example(root, "replay.py", file, "--database", database.app_url)
+    assert cells(output, "user:d1")[1] == "1"
+    assert "the other" not in output
+    assert "What is left: 1 tombstones." in output
+
+
+def test_a_copy_that_escapes_the_erasure_is_found(
+    root: Path, conversations: Path, database: Database
+) -> None:
+    with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
+        superuser.execute(
+            """
+            create table memory.copies (tenant_key text, subject_key text);
+            create function memory.copy_subject() returns trigger language plpgsql
+            security definer as $$
+            begin
+                insert into memory.copies values (new.tenant_key, new.subject_key);
+                return null;
+            end
+            $$;
+            create trigger copy_subject after insert on memory.record_subjects
+            for each row execute function memory.copy_subject()
+            """
+        )
+    urls = ("--database", database.app_url, "--inspector", database.superuser_url)
+    done = start(root, "replay.py", conversations, *urls)
+    assert done.returncode == 1
+    assert re.search(r"not erased, rows by table: .*'memory.copies': [1-9]", done.stderr)
+
+
+GOOD = json.dumps(said("d1", "I will come."))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", ": is empty"),
+        (f"{GOOD}\n{{oops\n", ", line 2: is not JSON in UTF-8"),
+        (f"{GOOD}\n[]\n", ", line 2: is not an object"),
+        (GOOD.replace('"speaker"', '"who"'), ", line 1: speaker: missing or of another type"),
+        (GOOD.replace("I will come.", " "), ", line 1: text: blank"),
+        (
+            json.dumps(said("d1", "Ann") | {"spans": [{"slot": "name", "start": 0, "end": 4}]}),
+            ", line 1: spans: each needs a slot, a start and an end within the text",
+        ),
+    ],
+    ids=["empty", "no JSON", "no object", "no speaker", "no text", "span outside"],
+)
+def test_a_file_that_cannot_be_replayed_is_refused_in_one_line(
+    root: Path, tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_text(content)
+    done = start(root, "replay.py", file)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{file}{message}\n")
