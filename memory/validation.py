@@ -117,15 +117,18 @@ def subject_keys(value: object, field: str = "subject_keys") -> tuple[str, ...]:
 def _each(value: object, field: str, check: Callable[[object, str], T]) -> tuple[T, ...]:
     if isinstance(value, str):
         return (check(value, field),)
-    found = dict.fromkeys(check(item, name) for item, name in _items(value, field))
+    given = _items(value, field, "must be a string or a sequence of strings")
+    found = dict.fromkeys(check(item, name) for item, name in given)
     if not found:
         raise InvalidInputError(field, "must name at least one")
     return tuple(found)
 
 
-def _items(value: object, field: str) -> Iterator[tuple[object, str]]:
+def _items(
+    value: object, field: str, rule: str = "must be a sequence"
+) -> Iterator[tuple[object, str]]:
     if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
-        raise InvalidInputError(field, "must be a sequence")
+        raise InvalidInputError(field, rule)
     return ((item, f"{field}.{position}") for position, item in enumerate(value))
 
 

@@ -33,6 +33,7 @@ class Item:
 
 
 _FIELDS = frozenset(item.name for item in fields(Item))
+_LONGEST_NAME = 40
 
 
 def item_of(value: Item | Mapping[str, Any], field: str) -> Item:
@@ -41,12 +42,20 @@ def item_of(value: Item | Mapping[str, Any], field: str) -> Item:
         return value
     if not isinstance(value, Mapping):
         raise InvalidInputError(field, "must be an Item or a mapping")
-    if not value.keys() <= _FIELDS:
-        raise InvalidInputError(field, "must have no fields but those of remember")
+    for name in value:
+        if name not in _FIELDS:
+            raise _unknown(name, field)
     for required in ("text", "subject_keys"):
         if required not in value:
             raise InvalidInputError(f"{field}.{required}", "is required")
     return Item(**value)
+
+
+def _unknown(name: object, field: str) -> InvalidInputError:
+    # What cannot be the name of an argument may be a text that stands in the wrong place.
+    if isinstance(name, str) and name.isidentifier() and len(name) < _LONGEST_NAME:
+        return InvalidInputError(field, f"must not have {name}, which remember does not take")
+    return InvalidInputError(field, "must have no fields but those of remember")
 
 
 def checked(item: Item) -> Item:

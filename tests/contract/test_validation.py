@@ -282,3 +282,23 @@ async def test_an_error_does_not_carry_the_value(acme):
             assert planted not in repr(error)
             assert planted not in repr(vars(error))
             error = error.__cause__ or error.__context__
+
+
+async def test_a_field_that_remember_does_not_have_is_named_unless_it_may_be_a_text(acme):
+    usual = {"text": "x", "subject_keys": "p"}
+    for name, said in (
+        ("subject", True),
+        ("n" * 39, True),
+        ("n" * 40, False),
+        ("Ann Smith", False),
+        ("+919820012345", False),
+        (7, False),
+    ):
+        with pytest.raises(InvalidInputError, match="remember") as refused:
+            await acme.remember_many(items=[usual, {**usual, name: 1}])
+        assert refused.value.field == "items.1"
+        assert (f"must not have {name}," in refused.value.rule) == said
+        assert (str(name) in str(refused.value)) == said
+    assert await acme.records() == []
+    await acme.remember_many(items=[usual, {**usual, "kind": "profile"}])
+    assert len(await acme.records()) == 2

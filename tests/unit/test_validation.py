@@ -99,6 +99,14 @@ def test_artefacts_are_pairs_each_once():
     assert validation.artefacts(()) == ()
 
 
+@pytest.mark.parametrize("check", [validation.subject_keys, validation.kinds, validation.origins])
+def test_one_or_several_is_said_in_words(check):
+    assert check("derived") == check(["derived"]) == ("derived",)
+    for refused in (7, b"derived", {"derived": 1}):
+        with pytest.raises(InvalidInputError, match="must be a string or a sequence of strings"):
+            check(refused)
+
+
 def test_auto_is_not_a_strategy_of_the_store():
     assert validation.strategy("auto") is None
     assert validation.strategy("vector") == "vector"
