@@ -44,7 +44,9 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME010": lambda: ConflictError("evidence is never changed"),
     "ME011": lambda: InstallError("a person is known under another hash: is the pepper the same?"),
     "ME012": lambda: InstallError("the tenant of the call is not the one of the connection"),
-    "ME013": lambda: ConflictError("expect: the records to erase are not those of the dry run"),
+    "ME013": lambda: ConflictError(
+        "expect: the records to erase are not those of the dry run; rehearse again with dry_run"
+    ),
     "ME014": lambda: InvalidInputError("forget", "names one person or record, an id and a reason"),
     "ME015": lambda: UnknownRecordError("record_id: no such record"),
     "ME017": lambda: InvalidInputError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
-from memory import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
+from memory import ConflictError, InvalidInputError, ProvenanceRequiredError, TenantRequiredError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - the fault under test
@@ -302,3 +302,23 @@ async def test_a_field_that_remember_does_not_have_is_named_unless_it_may_be_a_t
     assert await acme.records() == []
     await acme.remember_many(items=[usual, {**usual, "kind": "profile"}])
     assert len(await acme.records()) == 2
+
+
+async def test_a_rehearsal_that_is_out_of_date_says_to_rehearse_again(acme):
+    await acme.remember(text="x", subject_keys="p")
+    rehearsal = await acme.forget(subject_key="p", dry_run=True)
+    await acme.remember(text="y", subject_keys="p")
+    with pytest.raises(ConflictError) as refused:
+        await acme.forget(subject_key="p", expect=rehearsal.closure)
+    assert str(refused.value) == (
+        "expect: the records to erase are not those of the dry run; rehearse again with dry_run"
+    )
+    again = await acme.forget(subject_key="p", dry_run=True)
+    assert (await acme.forget(subject_key="p", expect=again.closure)).counts.memories == 2
+
+
+async def test_a_record_that_has_expired_already_is_stored_and_hidden_at_once(acme):
+    gone = await acme.remember(text="x", subject_keys="p", expires_at=NOW - timedelta(days=99_999))
+    assert await acme.get(record_id=gone.record.record_id) is None
+    assert await acme.records() == []
+    assert (await acme.forget(subject_key="p")).counts.memories == 1

@@ -32,7 +32,9 @@ def erase(shelf: Shelf, order: Order) -> Receipt:
     plan = _planned(shelf, order)
     receipt = _receipt(shelf, order, plan)
     if order.expect not in (None, receipt.closure):
-        raise ConflictError("expect: the records to erase are not those of the dry run")
+        raise ConflictError(
+            "expect: the records to erase are not those of the dry run; rehearse again with dry_run"
+        )
     if order.dry_run:
         return receipt
     for subject_hash in sorted(plan.about):
