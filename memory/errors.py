@@ -48,7 +48,13 @@ __all__ = [
 
 
 class MemoryServiceError(Exception):
-    """Base of every error raised by this library."""
+    """Base of every error raised by this library.
+
+    Worth a retry are ``RetryableError``, at once, and ``StoreUnavailableError``, after a pause; a
+    ``PartialErasureError`` is resumed; every other needs a change first. What was sent when a
+    connection was lost may have been committed: with a ``record_id`` of your own, ``remember``
+    stores nothing twice.
+    """
 
 
 class InvalidInputError(MemoryServiceError, ValueError):
@@ -88,7 +94,10 @@ class ConflictError(MemoryServiceError):
 
 
 class SubjectBlockedError(MemoryServiceError):
-    """The person was forgotten with ``block_future``; nothing about them may be written."""
+    """The person asked not to be remembered again; nothing about them may be written.
+
+    No verb of this version sets a block: only SQL by the owner of the schema does.
+    """
 
 
 class _ErasureError(MemoryServiceError):
@@ -103,7 +112,10 @@ class _ErasureError(MemoryServiceError):
 
 
 class LegalHoldError(_ErasureError):
-    """A legal hold (GDPR Art. 17(3)(e)) keeps records that the erasure asked for."""
+    """A legal hold (GDPR Art. 17(3)(e)) keeps records that the erasure asked for.
+
+    No verb of this version sets a hold: only SQL by the owner of the schema does.
+    """
 
 
 class PartialErasureError(_ErasureError):

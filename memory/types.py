@@ -166,9 +166,10 @@ class Receipt:
     ``counts`` and ``kinds`` (records removed per kind) are exact. ``cascade_depth`` is the greatest
     shortest distance of a derived record from the person's own (0: nothing was derived).
     ``bystanders`` counts the other people whose records went too; only a dry run names them, in
-    ``bystander_keys``. ``held`` counts records kept by a legal hold. ``adapters`` are the external
-    indexes that had to purge something, ``outstanding`` those that have not confirmed it;
-    ``complete`` is true when nothing is outstanding or held, and never for a dry run.
+    ``bystander_keys``. ``held`` counts records kept by a legal hold, which no verb of this version
+    sets: only SQL by the owner of the schema does. ``adapters`` are the external indexes that had
+    to purge something, ``outstanding`` those that have not confirmed it; ``complete`` is true when
+    nothing is outstanding or held, and never for a dry run.
     ``closure`` is a digest of the ids that go; pass a dry run's to ``forget(expect=...)``.
     ``anchor`` is the chain position of the newest tombstone written, None where the transaction is
     the caller's and not yet committed. Times are UTC.
