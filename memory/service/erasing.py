@@ -36,6 +36,8 @@ class Erasing(Base):
         counts and names them. ``kinds`` narrows what it starts from, never the cascade. ``expect``
         is the ``closure`` of a dry run: where something else would go now, nothing does and
         ``ConflictError`` is raised. Erasing somebody unknown leaves a tombstone that says zero.
+        ``reason`` is a code for the evidence: ``subject_request``, ``retention_policy`` or
+        ``operator``.
 
         Raises ``PartialErasureError``, after the database is clean, when an external index has not
         confirmed its purge: call again, or :meth:`purge_outstanding`.

@@ -29,9 +29,10 @@ class Memory(Writing, Reading, Erasing):
     the logger ``memory.erasure``); ``subject_pepper`` keys the hashes that evidence holds;
     ``clock`` returns the time, with its zone.
 
-    The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks at
-    once. It connects on first use; ``async with`` closes what it opened. Every argument is checked
-    before anything is sent: ``InvalidInputError`` names the field and the rule, never the value.
+    The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks of
+    one event loop; make one, with a store of its own, per loop. It connects on first use;
+    ``async with`` closes what it opened. Every argument is checked before anything is sent:
+    ``InvalidInputError`` names the field and the rule, never the value.
     """
 
     def for_tenant(self, tenant_key: str) -> TenantMemory:
@@ -43,6 +44,7 @@ class Memory(Writing, Reading, Erasing):
         await self._store.close()
 
     async def __aenter__(self) -> Self:
+        """Return this memory; nothing is opened before the first call."""
         return self
 
     async def __aexit__(
@@ -51,6 +53,7 @@ class Memory(Writing, Reading, Erasing):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Close what the store opened, whatever was raised inside."""
         await self.close()
 
 

@@ -153,7 +153,10 @@ class Reading(Base):
         return await self._store.records(tenant_key, filters, below, validation.limit(limit))
 
     async def erasure_history(self, tenant_key: str, *, limit: int = 100) -> list[Tombstone]:
-        """Return the tombstones of past erasures, newest first."""
+        """Return the tombstones of past erasures: newest first, ``limit`` at most (1 to 1,000).
+
+        The ``previous`` of a tenant's first tombstone is ``""``.
+        """
         tenant_key = validation.tenant(tenant_key)
         return await self._store.tombstones(tenant_key, validation.limit(limit))
 

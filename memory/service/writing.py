@@ -46,7 +46,8 @@ class Writing(Base):
         versions: where it exists, this becomes its newest version. A ``record_id`` of your own
         makes a retry safe: the same content returns the stored record, other content is a
         ``ConflictError``. ``occurred_at`` defaults to now; ``expires_at`` hides the record from
-        then on. An ``embedding`` of your own is compared with vectors of its length only.
+        then on; one in the past hides it at once. An ``embedding`` of your own is compared with
+        vectors of its length only.
         """
         item = Item(
             text=text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+from typing import get_args
 
 import pytest
 
@@ -21,6 +22,7 @@ from memory import (
 from memory.redaction import default_redactor
 from memory.service import notes
 from memory.service.events import LoggingSink
+from memory.types import Reason
 
 
 class Index:
@@ -259,6 +261,37 @@ def test_the_bound_verbs_are_those_of_memory_with_their_docstrings():
         assert tied.__doc__ == plain.__doc__
         expected = [p for p in inspect.signature(plain).parameters if p != "tenant_key"]
         assert list(inspect.signature(tied).parameters) == expected
+
+
+def test_the_docstring_of_forget_lists_every_reason():
+    for reason in get_args(Reason):
+        assert f"``{reason}``" in inspect.getdoc(Memory.forget)
+
+
+async def test_the_history_of_erasures_is_newest_first_and_begins_with_no_previous():
+    memory = Memory(subject_pepper="p")
+    for person in ("ann", "bob"):
+        await memory.forget("acme", subject_key=person)
+    newest, first = await memory.erasure_history("acme", limit=1_000)
+    assert (first.seq, first.previous) == (1, "")
+    assert (newest.seq, newest.previous) == (2, first.digest)
+    assert await memory.erasure_history("acme", limit=1) == [newest]
+
+
+async def test_a_memory_closes_its_store_whatever_was_raised_inside():
+    class Closing(InMemoryStore):
+        closed = 0
+
+        async def close(self):
+            self.closed += 1
+
+    store = Closing()
+    with pytest.raises(KeyError):
+        async with Memory(store, subject_pepper="p") as memory:
+            assert isinstance(memory, Memory)
+            assert store.closed == 0
+            raise KeyError
+    assert store.closed == 1
 
 
 def test_all_but_the_tenant_is_keyword_only():
