@@ -285,12 +285,15 @@ async def test_a_memory_closes_its_store_whatever_was_raised_inside():
         async def close(self):
             self.closed += 1
 
-    store = Closing()
-    with pytest.raises(KeyError):
+    async def failing():
         async with Memory(store, subject_pepper="p") as memory:
             assert isinstance(memory, Memory)
             assert store.closed == 0
             raise KeyError
+
+    store = Closing()
+    with pytest.raises(KeyError):
+        await failing()
     assert store.closed == 1
 
 
