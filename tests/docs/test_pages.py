@@ -14,7 +14,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 
+import memory
+from memory import InstallError, Memory, PostgresStore, embedded, migrate
 from memory.urls import normalize_url
 from servers import Database
 
@@ -75,6 +79,7 @@ def test_every_python_block_runs(page: Page, database: Database) -> None:
         superuser.execute(f"grant insert on public.tickets to {database.role('app')}")
     url = normalize_url(database.app_url).render_as_string(hide_password=False)
     names: dict[str, Any] = {"__name__": "__main__", "url": url, "pepper": "pepper"}
+    names["owner_url"] = database.owner_url
     blocks = page.blocks("python")
     assert blocks
     for block in blocks:
@@ -93,6 +98,55 @@ def test_the_joined_transaction_of_the_readme_writes_both_rows(
         run(block.code, name="README.md", line=block.line, names=names)
         counts = "select (select count(*) from tickets), (select count(*) from memory.records)"
         assert superuser.execute(counts).fetchone() == (1, 1)
+
+
+READ_AGAIN = """
+async with Memory(PostgresStore(url), subject_pepper=pepper) as service:
+    history = await service.erasure_history("shop", limit=1000)
+"""
+
+
+@pytest.mark.parametrize("damage", ["derived = derived + 1", "previous = repeat('0', 64)"])
+def test_the_check_of_the_chain_finds_an_edited_tombstone(
+    root: Path, database: Database, damage: str
+) -> None:
+    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "digest" in b.code]
+    setup, check = re.split(r"(?m)^(?=previous = )", block.code)
+    url = normalize_url(database.app_url).render_as_string(hide_password=False)
+    names: dict[str, Any] = {"url": url, "pepper": "pepper"}
+    run(setup + check, name="verify.md", line=block.line, names=names)
+    with psycopg.connect(database.superuser_url) as superuser:
+        superuser.execute("alter table memory.tombstones disable trigger user")
+        superuser.execute(f"update memory.tombstones set {damage} where seq = 1")
+    run(READ_AGAIN, name="read again", line=1, names=names)
+    with pytest.raises(AssertionError):
+        run(check, name="verify.md", line=block.line, names=names)
+
+
+async def test_the_application_may_not_verify_but_an_auditor_may(database: Database) -> None:
+    with pytest.raises(InstallError):
+        await memory.verify_install(database.app_url)
+    with psycopg.connect(database.owner_url, autocommit=True) as owner:
+        owner.execute("select memory.grant_auditor(%s)", [database.role("app")])
+    assert await memory.verify_install(database.app_url)
+
+
+async def test_a_joined_erasure_and_a_dry_run_have_no_anchor_yet(database: Database) -> None:
+    engine = create_async_engine(normalize_url(database.app_url))
+    async with engine.begin() as connection:
+        joined = Memory(PostgresStore.joined(connection), subject_pepper="pepper")
+        await joined.remember("shop", text="Prefers mornings", subject_keys="7f3a")
+        rehearsed = await joined.forget("shop", subject_key="7f3a", dry_run=True)
+        receipt = await joined.forget("shop", subject_key="7f3a")
+        assert (rehearsed.anchor, receipt.anchor) == (None, None)
+    async with Memory(PostgresStore(engine), subject_pepper="pepper") as own:
+        [tombstone] = await own.erasure_history("shop")
+        assert tombstone.erasure_id == receipt.erasure_id
+        await own.remember("shop", text="Prefers evenings", subject_keys="7f3a")
+        anchor = (await own.forget("shop", subject_key="7f3a")).anchor
+        assert anchor is not None
+        assert anchor.seq == tombstone.seq + 1
+    await engine.dispose()
 
 
 def test_links_lead_to_files(page: Page) -> None:
@@ -142,6 +196,23 @@ def test_the_two_lines_of_ini_are_the_ones_that_deploy(readme: Page, tmp_path: P
     ini = (tmp_path / "alembic.ini").read_text()
     assert ini == "[alembic]\nscript_location = memory:migrations\n"
     assert second.endswith("alembic upgrade head")
+
+
+async def test_the_roles_of_the_readme_deploy(readme: Page) -> None:
+    [block] = readme.blocks("sql")
+    [grant] = re.findall(r"`(select memory.grant_app\(.*?\);)`", readme.text)
+    async with embedded.serve() as server:
+        url = make_url(server.superuser_url)
+        with psycopg.connect(server.superuser_url, autocommit=True) as superuser:
+            for statement in block.code.strip().rstrip(";").split(";"):
+                superuser.execute(statement)
+        owner = url.set(username="owner", database="db").render_as_string()
+        await migrate.upgrade(owner)
+        with psycopg.connect(owner) as connection:
+            connection.execute(grant)
+        app = url.set(username="your_app_role", database="db").render_as_string()
+        async with Memory(PostgresStore(app), subject_pepper="pepper") as service:
+            assert (await service.ready()).problems == ()
 
 
 def test_the_changelog_says_what_is_not_released_yet(root: Path) -> None:
