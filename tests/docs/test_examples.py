@@ -199,3 +199,19 @@ def test_a_file_that_cannot_be_replayed_is_refused_in_one_line(
     file.write_text(content)
     done = start(root, "replay.py", file)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{file}{message}\n")
+
+
+def test_a_missing_file_is_refused_in_one_line(root: Path, tmp_path: Path) -> None:
+    done = start(root, "replay.py", tmp_path / "absent")
+    assert (done.returncode, done.stderr) == (2, f"{tmp_path / 'absent'}: is not a file\n")
+
+
+def test_a_text_that_the_library_refuses_is_one_line_too(
+    root: Path, tmp_path: Path, database: Database
+) -> None:
+    file = written(tmp_path / "nul.jsonl", said("d1", "a\0b"))
+    done = start(root, "replay.py", file, "--database", database.app_url)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "items.0.text: must not hold a NUL character\n",
+    )
