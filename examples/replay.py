@@ -315,12 +315,13 @@ def timed(run: Replay) -> Table:
     return table
 
 
-async def replay(dialogues: dict[str, list[Turn]], database: str, inspector_url: str) -> None:
+async def replay(
+    dialogues: dict[str, list[Turn]], database: str, inspector: asyncpg.Connection[Any]
+) -> None:
     console = Console()
     turns = [turn for turns in dialogues.values() for turn in turns]
     everybody = {key for turn in turns for key in people(turn)}
     calls = len(turns) + 3 * len(dialogues) + -(-len(dialogues) // 10) + len(everybody)
-    inspector = await asyncpg.connect(inspector_url)
     pepper = os.environ.get("MEMORY_SUBJECT_PEPPER", "replay")
     tenant = f"replay-{uuid.uuid4().hex[:8]}"
     # For an inspector that is no superuser; the connection is ours alone.
@@ -337,7 +338,6 @@ async def replay(dialogues: dict[str, list[Turn]], database: str, inspector_url:
             receipts = await erase(run, keys)
         console.print(stored(run), erased(run, keys, receipts), timed(run))
         await prove(run, held, keys, console)
-    await inspector.close()
 
 
 @asynccontextmanager
@@ -360,8 +360,12 @@ async def main() -> None:
         parser.exit(2, f"{arguments.file}: is not a file\n")
     try:
         dialogues = read(arguments.file)
-        async with databases(arguments) as (database, inspector):
-            await replay(dialogues, database, inspector)
+        async with databases(arguments) as (database, inspector_url):
+            inspector = await asyncpg.connect(inspector_url)
+            try:
+                await replay(dialogues, database, inspector)
+            finally:
+                await inspector.close()
     except (FileError, InvalidInputError) as error:
         parser.exit(2, f"{error}\n")
 
