@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, cast
 
@@ -123,6 +123,25 @@ class _Row(asyncpg.Record):
         return self
 
 
+class _Wrapped:
+    """A row of the driver's own class, with the same two ways to a column."""
+
+    def __init__(self, row: asyncpg.Record) -> None:
+        self._mapping = row
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._mapping[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __getitem__(self, position: int) -> Any:
+        return self._mapping[position]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._mapping.values())
+
+
 async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> list[AnyRow]:
     """Run one statement with ``$1`` parameters and return its rows.
 
@@ -138,7 +157,7 @@ async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> li
 
 async def _direct(
     connection: AsyncConnection, sync: Connection, statement: str, values: tuple[Any, ...]
-) -> list[_Row]:
+) -> Sequence[_Row | _Wrapped]:
     """Run a statement that is a transaction of its own without SQLAlchemy's cursor between.
 
     The cursor costs as much as everything the driver does. What else it does is done here: a
@@ -151,11 +170,15 @@ async def _direct(
         renewed = await connection.get_raw_connection()
         driver = cast("asyncpg.Connection[_Row]", renewed.driver_connection)
     try:
-        return await driver.fetch(statement, *values, record_class=_Row)
+        rows = await driver.fetch(statement, *values, record_class=_Row)
     except BaseException as error:
         if driver.is_closed() or not isinstance(error, asyncpg.PostgresError):
             await asyncio.shield(connection.invalidate())
         raise
+    # Where DDL has outdated the statement, asyncpg prepares it anew and forgets the class.
+    if rows and not isinstance(rows[0], _Row):
+        return [_Wrapped(row) for row in rows]
+    return rows
 
 
 class Access(Protocol):

@@ -40,6 +40,7 @@ __all__ = [
 MAX_TEXT = 64 * 1024
 MAX_TENANT = 256
 MAX_KEY = 1024
+MAX_NAME = 256
 MAX_LIMIT = 1_000
 MAX_SUBJECTS = 1_000
 
@@ -231,7 +232,7 @@ def _pair(value: object, field: str) -> tuple[str, str]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInputError(field, "must be a pair of adapter and artefact id")
     adapter, artefact_id = value
-    return key(adapter, f"{field}.0"), key(artefact_id, f"{field}.1")
+    return key(adapter, f"{field}.0", MAX_NAME), key(artefact_id, f"{field}.1")
 
 
 def closure(value: object, field: str = "expect") -> str:

@@ -26,8 +26,9 @@ end $$;
 create trigger identity_fixed before update of tenant_key, record_id, origin on memory.records
 for each row
 when (
-    (old.tenant_key, old.record_id, old.origin) is distinct from
-    (new.tenant_key, new.record_id, new.origin)
+    old.tenant_key is distinct from new.tenant_key
+    or old.record_id is distinct from new.record_id
+    or old.origin is distinct from new.origin
 )
 execute function memory.refuse_identity();
 

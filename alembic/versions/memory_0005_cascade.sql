@@ -242,10 +242,16 @@ begin
         from unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
         join unnest(linked, hashes) as l (record_id, subject_hash) on l.record_id = a.record_id
         group by a.adapter, a.artefact_id order by a.adapter, a.artefact_id
-        on conflict (tenant_key, adapter, artefact_id) do update set subject_hashes = array(
-            select distinct h.hash
-            from unnest(owed.subject_hashes || excluded.subject_hashes) as h (hash) order by h.hash
-        );
+        -- An artefact that was registered anew may be in its index again: who is purging it now
+        -- does so for an older erasure, and may not settle this one.
+        on conflict (tenant_key, adapter, artefact_id) do update set
+            erasure_id = excluded.erasure_id,
+            leased_until = null,
+            subject_hashes = array(
+                select distinct h.hash
+                from unnest(owed.subject_hashes || excluded.subject_hashes) as h (hash)
+                order by h.hash
+            );
     end if;
 end $$;
 

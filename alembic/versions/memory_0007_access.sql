@@ -90,7 +90,10 @@ end $$;
 
 -- Settles purges that an index has confirmed: the debt goes, and with it the artefact's id, which
 -- may be a name; a content-free receipt stays. Returns how many debts this call settled.
-create function memory.settle_purges(tenant text, index_name text, ids text[]) returns bigint
+-- A debt is of the erasure it was leased for: one that was erased again meanwhile stays owed.
+create function memory.settle_purges(
+    tenant text, index_name text, ids text[], erasures uuid[]
+) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on as $$
 declare
@@ -99,7 +102,9 @@ begin
     perform memory.check_tenant(tenant);
     with gone as (
         delete from memory.purges as p
-        where p.tenant_key = tenant and p.adapter = index_name and p.artefact_id = any (ids)
+        using unnest(ids, erasures) as u (id, erasure)
+        where p.tenant_key = tenant and p.adapter = index_name and p.artefact_id = u.id
+            and p.erasure_id = u.erasure
         returning p.erasure_id
     ),
     receipts as (

@@ -209,13 +209,13 @@ f
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
     ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
     ('function', 'settle', '7cfd5c8c4d47de6478227d745a43689d'),
-    ('function', 'settle_purges', '54b9ad52c35eb7a843b1644bea6f910a'),
+    ('function', 'settle_purges', 'fb61db383f636dfaaafc308d1150f6d7'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
     ('function', 'subjects_of', 'a3d1a5f5d71df69ae5fe95b6df12163e'),
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
-    ('function', 'witness', '36b796651846fc7173eef5e55b1fb027'),
+    ('function', 'witness', 'e197a58d0dce23240f7bd47d0fd8d8c0'),
     ('function', 'write_records', 'e388fe0106526a8c25915ef48f68f567'),
     ('index', '
         artefacts_record postings_record
@@ -285,7 +285,7 @@ f
     ('trigger', 'records.complete', 'd382ac95d08747469f920f1d1e12d91b'),
     ('trigger', 'records.counted', '8a79556cde7d2678a7baaea577e1f1fe'),
     ('trigger', 'records.erase', '9bb49310e98714713f2c6220551092d3'),
-    ('trigger', 'records.identity_fixed', '61df896e6158fb5fa85f3138d889d178'),
+    ('trigger', 'records.identity_fixed', 'd7151647e585158e1b322f934a50cac3'),
     ('truncate', '
         artefact_claims.no_truncate artefacts.no_truncate chain_heads.no_truncate
         decisions.no_truncate installation.no_truncate pending_evidence.no_truncate
@@ -293,7 +293,7 @@ f
         record_subjects.no_truncate records.no_truncate subjects.no_truncate
         tenant_counts.no_truncate tenants.no_truncate tombstones.no_truncate
     ', 'b143861c486dcd520f9da883f0d59218'),
-    ('vector check', 'records.embedding_is_vector', 'f088e0e8ccbcf33bc2e1262cdd051a83')
+    ('vector check', 'records.embedding_is_vector', '2cbb0f4531c01449fe81e2203f4f1aee')
     ) as m (kind, names, definition)
     cross join lateral regexp_split_to_table(btrim(m.names, E' \n'), '\s+') as n (name);
 $$;

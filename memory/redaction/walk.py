@@ -19,6 +19,7 @@ __all__ = ["MAX_DEPTH", "MAX_SIZE", "Redacted", "redact_fields", "redact_many"]
 
 MAX_DEPTH = 32
 MAX_SIZE = 64 * 1024
+MAX_PATHS = 16 * MAX_SIZE
 _SLICE = 0.002  # seconds between two looks at the event loop
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -90,6 +91,7 @@ class _Walk:
         self._findings: list[Finding] = []
         self._paths: set[str] = set()
         self._size = 0
+        self._noted = 0
         self._open: set[int] = set()
 
     def record(self, text: str, metadata: Mapping[str, Any]) -> Generator[None, None, Redacted]:
@@ -115,7 +117,12 @@ class _Walk:
         return masked
 
     def _note(self, findings: Sequence[Finding], path: str) -> None:
-        self._paths.add(path)
+        if path not in self._paths:
+            # Every path repeats the keys above it: one long key over many values multiplies.
+            self._paths.add(path)
+            self._noted += len(path)
+            if self._noted > MAX_PATHS:
+                raise InvalidInputError("metadata", "must have shorter keys above what is masked")
         if path == "text":
             self._findings.extend(findings)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Final
 
@@ -95,9 +96,11 @@ def _receipt(tenant_key: str, order: Order, row: AnyRow) -> Receipt:
     )
 
 
+_COLUMNS: Final = ", ".join(f"t.{item.name}" for item in fields(Tombstone))
+
 _TOMBSTONES: Final = f"""
 {SETTING}
-select t.* from s
+select {_COLUMNS} from s
 cross join lateral (
     select t.* from memory.tombstones as t
     where t.tenant_key = s.t order by t.seq desc limit $2

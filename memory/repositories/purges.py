@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,9 +16,9 @@ __all__ = ["give_back", "lease", "owing", "settle"]
 
 _LEASE: Final = f"""
 {SETTING}
-select p.adapter, p.artefact_id from s
+select p.adapter, p.artefact_id, p.erasure_id from s
 cross join lateral (
-    select l.adapter, l.artefact_id
+    select l.adapter, l.artefact_id, l.erasure_id
     from memory.lease_purges(s.t, $2::text[], $3::integer, $4::interval) as l
     limit $3
 ) as p
@@ -30,12 +31,12 @@ async def lease(
     adapters: Sequence[str],
     most: int,
     duration: timedelta,
-) -> dict[str, list[str]]:
-    """Take up to ``most`` debts for a time; return the artefact ids of each adapter."""
+) -> dict[str, dict[str, UUID]]:
+    """Take up to ``most`` debts for a time; return each adapter's artefacts and their erasures."""
     rows = await fetch(connection, _LEASE, tenant_key, list(adapters), most, duration)
-    taken: dict[str, list[str]] = {}
-    for adapter, artefact_id in rows:
-        taken.setdefault(adapter, []).append(artefact_id)
+    taken: dict[str, dict[str, UUID]] = {}
+    for adapter, artefact_id, erasure_id in rows:
+        taken.setdefault(adapter, {})[artefact_id] = erasure_id
     return taken
 
 
@@ -43,16 +44,16 @@ _SETTLE: Final = f"""
 {SETTING}
 select p.settled from s
 cross join lateral (
-    select memory.settle_purges(s.t, $2::text, $3::text[]) as settled limit 1
+    select memory.settle_purges(s.t, $2::text, $3::text[], $4::uuid[]) as settled limit 1
 ) as p
 """
 
 
 async def settle(
-    connection: AsyncConnection, tenant_key: str, adapter: str, artefact_ids: Sequence[str]
+    connection: AsyncConnection, tenant_key: str, adapter: str, debts: Mapping[str, UUID]
 ) -> int:
     """Clear debts that the index has confirmed, leaving a receipt; return how many were open."""
-    rows = await fetch(connection, _SETTLE, tenant_key, adapter, list(artefact_ids))
+    rows = await fetch(connection, _SETTLE, tenant_key, adapter, list(debts), list(debts.values()))
     return int(rows[0].settled)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from datetime import UTC
+from typing import Any, Final
 
 from memory.database import AnyRow
 from memory.types import Record
@@ -54,8 +55,16 @@ def record(tenant_key: str, row: AnyRow) -> Record:
         version=values["version"],
         embedding_model=values["embedding_model"],
         embedding_dims=values["embedding_dims"],
-        occurred_at=values["occurred_at"],
+        occurred_at=_aware(values["occurred_at"]),
         created_at=values["created_at"],
-        expires_at=values["expires_at"],
+        expires_at=_aware(values["expires_at"]),
         superseded_at=values["superseded_at"],
     )
+
+
+def _aware(moment: Any) -> Any:
+    """Put the zone back that asyncpg leaves out where it reads the ends of time.
+
+    It sends the first and the last ``datetime``, "never" to many, as ``infinity``.
+    """
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

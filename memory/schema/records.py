@@ -82,7 +82,7 @@ records = Table(
     CheckConstraint("version > 0 and term_count >= 0", name="counts_positive"),
     CheckConstraint(
         # A NULL or NaN among the values makes a comparison with all of them other than true.
-        "embedding is null or (cardinality(embedding) between 1 and 16000"
+        "embedding is null or (cardinality(embedding) >= 1 and cardinality(embedding) <= 16000"
         " and array_ndims(embedding) = 1 and array_lower(embedding, 1) = 1"
         " and ('1e15'::real >= all (embedding)) is true"
         " and ('-1e15'::real <= all (embedding)) is true"

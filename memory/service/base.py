@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -92,7 +92,8 @@ class Base:
         async with self._claiming:
             if not self._claimed:
                 await self._store.claim(fingerprint.pepper_check(self._pepper))
-                self._claimed = True
+                # In the caller's transaction a rollback takes the claim with it.
+                self._claimed = self._store.calls_indexes
         if not self._pepper:
             _warn_of_pseudonyms()
 
@@ -114,6 +115,9 @@ class Base:
             raise InvalidInputError("embedder", "must have an async method embed")
         answers = iter(await _answers(await asked, len(wanted)))
         model = getattr(self._embedder, "model", None)
+        if model is not None:
+            # Many a host keeps the loaded model itself under this name.
+            model = validation.key(model, "embedder.model", validation.MAX_NAME)
         return [(next(answers), model) if vector is None else (vector, None) for vector in given]
 
     async def _drafts(
@@ -169,7 +173,7 @@ class Base:
 
 
 async def _answers(answered: Any, count: int) -> list[array[float]]:
-    if len(answered) != count:
+    if not isinstance(answered, Collection) or len(answered) != count:
         raise InvalidInputError("embedder", "must return one vector per text")
     turns = Turns()
     found = []

@@ -34,7 +34,9 @@ def by_name(indexes: Any) -> dict[str, DerivedIndex]:
     named: dict[str, DerivedIndex] = {}
     for position, index in enumerate(indexes):
         check(index, f"indexes.{position}", "purge")
-        name = validation.key(getattr(index, "name", None), f"indexes.{position}.name")
+        name = validation.key(
+            getattr(index, "name", None), f"indexes.{position}.name", validation.MAX_NAME
+        )
         named[name] = index
     if len(named) != len(indexes):
         raise InvalidInputError("indexes", "must have different names")

@@ -219,7 +219,7 @@ class Writing(Base):
         Register before writing to the index. Raises ``UnknownSourceError``.
         """
         tenant_key = validation.tenant(tenant_key)
-        name = validation.key(adapter, "adapter")
+        name = validation.key(adapter, "adapter", validation.MAX_NAME)
         artefact = validation.key(artefact_id, "artefact_id")
         source_ids = validation.sources(sources)
         await self._claim()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Self
 from uuid import UUID
 
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from memory import fingerprint, purging
+from memory import fingerprint
 from memory.database import Access, JoinedAccess, OwnAccess, open_engine
 from memory.errors import (
     ConflictError,
@@ -22,6 +21,7 @@ from memory.errors import (
 )
 from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
 from memory.repositories import erasures, purges, reads, tenancy, writes
+from memory.stores.draining import drain
 from memory.stores.finding import find
 from memory.types import Capabilities, Purged, Readiness, Receipt, Record, Tombstone
 from memory.versions import Placed, line, placed, recorded, same_content
@@ -29,9 +29,6 @@ from memory.versions import Placed, line, placed, recorded, same_content
 __all__ = ["PostgresStore"]
 
 _CHUNK: Final = 1_000
-_LEASE: Final = timedelta(minutes=1)
-_LEASED_AT_MOST: Final = 10_000
-_NOT_CONFIRMED: Final = "NotConfirmed"
 
 
 class PostgresStore:
@@ -88,7 +85,16 @@ class PostgresStore:
     async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
         """See :meth:`memory.ports.Store.remember`."""
         if any(draft.own_id or draft.record_key is not None for draft in drafts):
-            return await self._access.several(lambda c: _remember(c, tenant_key, drafts))
+            try:
+                return await self._access.several(lambda c: _remember(c, tenant_key, drafts))
+            except ConflictError as error:
+                conflict = error
+            if not self._access.joined and all(draft.own_id for draft in drafts):
+                # The version that came first may be this one, from an attempt that is retried.
+                found = await self._access.several(lambda c: _stored(c, tenant_key, drafts))
+                if found is not None:
+                    return found
+            raise conflict
         items = [Placed(draft=draft) for draft in drafts]
         if len(items) <= _CHUNK:
             return await self._access.single(lambda c: writes.write(c, tenant_key, items))
@@ -199,37 +205,10 @@ class PostgresStore:
     async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
         """See :meth:`memory.ports.Store.purge`."""
         owed = await self._access.single(lambda c: purges.owing(c, tenant_key))
-        settled = 0
-        if self.calls_indexes and any(name in indexes for name in owed):
-            leased = await self._access.single(
-                lambda c: purges.lease(c, tenant_key, list(indexes), _LEASED_AT_MOST, _LEASE)
-            )
-            # All are awaited, whatever one of them meets: a purge left running would settle later.
-            ends = await asyncio.gather(
-                *(self._purged(tenant_key, indexes[name], ids) for name, ids in leased.items()),
-                return_exceptions=True,
-            )
-            for end in ends:
-                if isinstance(end, BaseException):
-                    raise end
-                settled += end
+        able = {name: indexes[name] for name in owed if name in indexes}
+        settled = await drain(self._access, tenant_key, able) if self.calls_indexes else 0
         outstanding = await self._access.single(lambda c: purges.owing(c, tenant_key))
         return Purged(settled=settled, adapters=owed, outstanding=outstanding)
-
-    async def _purged(self, tenant_key: str, index: DerivedIndex, ids: Sequence[str]) -> int:
-        gone = await purging.confirmed(index, ids)
-        kept = [artefact_id for artefact_id in ids if artefact_id not in gone]
-        if kept:
-            await self._access.single(
-                lambda c: purges.give_back(
-                    c, tenant_key, index.name, kept, _NOT_CONFIRMED, timedelta()
-                )
-            )
-        if not gone:
-            return 0
-        return await self._access.single(
-            lambda c: purges.settle(c, tenant_key, index.name, sorted(gone))
-        )
 
     async def capabilities(self) -> Capabilities:
         """See :meth:`memory.ports.Store.capabilities`."""
@@ -286,6 +265,20 @@ async def _remember(
     items = await _placed(connection, tenant_key, fresh)
     written = {record.record_id: record for record in await _write(connection, tenant_key, items)}
     return [(stored | written)[draft.record_id] for draft in drafts]
+
+
+async def _stored(
+    connection: AsyncConnection, tenant_key: str, drafts: Sequence[Draft]
+) -> list[Record] | None:
+    """Return the records if all of them are there with the content of the drafts."""
+    await tenancy.enter(connection, tenant_key)
+    stored = await reads.by_ids(connection, tenant_key, [draft.record_id for draft in drafts])
+    direct = await reads.direct_subjects(connection, tenant_key, list(stored))
+    for draft in drafts:
+        record = stored.get(draft.record_id)
+        if record is None or not same_content(record, direct[draft.record_id], draft):
+            return None
+    return [stored[draft.record_id] for draft in drafts]
 
 
 async def _placed(

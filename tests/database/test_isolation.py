@@ -206,7 +206,8 @@ async def test_an_erasure_of_another_tenant_is_refused(
     "call",
     [
         "memory.lease_purges($1, '{index}', 10, '1 minute')",
-        "memory.settle_purges($1, 'index', '{vector-2}')",
+        "memory.settle_purges($1, 'index', '{vector-2}',"
+        " array(select p.erasure_id from memory.purges as p where p.tenant_key = $1))",
         "memory.defer_purges($1, 'index', '{vector-2}', 'TimeoutError', '1 minute')",
     ],
 )

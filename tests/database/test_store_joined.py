@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import (
 
 from memory import (
     ConflictError,
+    InstallError,
     InvalidInputError,
     Memory,
     MemoryServiceError,
@@ -430,3 +431,19 @@ async def test_a_deadlock_with_another_transaction_is_the_callers_to_retry(
     assert sorted(done) == [False, True]
     assert await own.records(tenant) == []
     assert await orders(superuser, tenant) == 1
+
+
+async def test_a_pepper_whose_claim_was_rolled_back_is_checked_again(
+    server: Postgres,
+) -> None:
+    with server.migrated() as database:
+        engine = create_async_engine(normalize_url(database.app_url))
+        async with engine.connect() as connection:
+            joined = Memory(PostgresStore.joined(connection), subject_pepper="one")
+            await joined.remember("acme", text="Ann called", subject_keys="ann")
+            await connection.rollback()
+            async with Memory(PostgresStore(database.app_url), subject_pepper="two") as other:
+                await other.remember("acme", text="Bob called", subject_keys="bob")
+            with pytest.raises(InstallError):
+                await joined.remember("acme", text="Ann called", subject_keys="ann")
+        await engine.dispose()
