@@ -215,8 +215,7 @@ class OwnAccess:
 
     def __init__(self, engine: AsyncEngine, *, pooler: bool = False) -> None:
         require_asyncpg(engine)
-        # Pooled connections belong to the loop that opened them.
-        self._bound = not isinstance(engine.pool, NullPool)
+        self._engine = engine
         self._loop: asyncio.AbstractEventLoop | None = None
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
         self._several = engine.execution_options(isolation_level="READ COMMITTED").begin
@@ -235,16 +234,27 @@ class OwnAccess:
         """See :meth:`Access.several`; retried after a deadlock or a serialization failure."""
         return await self._retried(self._several, work)
 
+    async def _enter_loop(self) -> None:
+        """Leave the connections of an event loop that has ended; refuse a second one beside it.
+
+        A pooled connection belongs to its loop: on another one, calls fail or never return.
+        """
+        loop = asyncio.get_running_loop()
+        if loop is self._loop or isinstance(self._engine.pool, NullPool):
+            return
+        if self._loop is not None:
+            if not self._loop.is_closed():
+                raise InvalidInputError("store", "serves another event loop: make one for each")
+            await self._engine.dispose(close=False)
+        self._loop = loop
+
     async def _retried(self, opened: Open, work: Work[T]) -> T:
+        await self._enter_loop()
+
         async def attempt() -> T:
             async with opened() as connection:
                 return await work(connection)
 
-        if self._bound:
-            loop = asyncio.get_running_loop()
-            self._loop = self._loop or loop
-            if self._loop is not loop:
-                raise InvalidInputError("store", "belongs to another event loop: make one per loop")
         for tried in range(1, _ATTEMPTS):
             try:
                 return await _bordered(attempt)

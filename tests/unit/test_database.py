@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from memory import InvalidInputError, Memory, StoreUnavailableError
 from memory.database import OwnAccess, open_engine
-from memory.ids import uuid7
 from memory.stores.postgres import PostgresStore
 from stores import leaks
 
@@ -125,14 +123,6 @@ async def test_an_error_of_the_work_itself_passes_the_border_unchanged(tmp_path:
 
     with pytest.raises(StoreUnavailableError):
         await access.single(never)
-
-
-def test_a_second_event_loop_is_told_so(tmp_path: Path) -> None:
-    memory = Memory(PostgresStore(f"postgres://app@/db?host={tmp_path}"), subject_pepper="pepper")
-    with pytest.raises(StoreUnavailableError):
-        asyncio.run(memory.get("acme", record_id=uuid7()))
-    with pytest.raises(InvalidInputError, match="one per loop"):
-        asyncio.run(memory.get("acme", record_id=uuid7()))
 
 
 @pytest.mark.parametrize("source", [None, 7, create_engine("sqlite://")])
