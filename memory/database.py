@@ -54,6 +54,7 @@ _DRIVER_ERRORS = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,
+    OverflowError,
 )
 
 

@@ -73,6 +73,9 @@ _KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
 
 def translate(error: Exception) -> MemoryServiceError:
     """Return the library's error for one of the driver's or the pool's."""
+    if isinstance(error, OverflowError):
+        # A time that only raw SQL can write: before year 1 or after year 9999.
+        return StoreUnavailableError("a stored time is out of Python's range")
     if isinstance(error, PoolTimeout):
         return StoreUnavailableError("no connection became free in time")
     cause: BaseException | None = error

@@ -44,13 +44,24 @@ async def _drained(access: Access, tenant_key: str, name: str, index: DerivedInd
             lambda c: purges.lease(c, tenant_key, [name], _LEASED_AT_MOST, _LEASE)
         )
         debts = leased.get(name, {})
-        gone = await purging.confirmed(index, list(debts)) if debts else set()
+        gone = await _asked(access, tenant_key, name, index, list(debts)) if debts else set()
         paid = {artefact_id: debts[artefact_id] for artefact_id in sorted(gone)}
         settled += await _paid(access, tenant_key, name, paid)
         kept = [artefact_id for artefact_id in debts if artefact_id not in gone]
         await _kept(access, tenant_key, name, kept)
         if kept or not debts:
             return settled
+
+
+async def _asked(
+    access: Access, tenant_key: str, name: str, index: DerivedIndex, artefact_ids: list[str]
+) -> set[str]:
+    """Ask the index; a call that is cancelled meanwhile gives its lease back at once."""
+    try:
+        return await purging.confirmed(index, artefact_ids)
+    except BaseException:
+        await asyncio.shield(_kept(access, tenant_key, name, artefact_ids))
+        raise
 
 
 async def _paid(access: Access, tenant_key: str, name: str, debts: Mapping[str, UUID]) -> int:

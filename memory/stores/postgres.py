@@ -285,7 +285,9 @@ async def _placed(
     connection: AsyncConnection, tenant_key: str, drafts: Sequence[Draft]
 ) -> list[Placed]:
     """Give each draft its version, and supersede the versions that were current until now."""
-    keys = sorted({line(draft) for draft in drafts if draft.record_key is not None})
+    # An id of the caller's own may be the key of a line that is there already.
+    named = (draft for draft in drafts if draft.record_key is not None or draft.own_id)
+    keys = sorted({line(draft) for draft in named})
     heads = await reads.heads(connection, tenant_key, keys) if keys else {}
     current = [head.record_id for head in heads.values() if head.current]
     if current and not await writes.supersede(connection, tenant_key, current):

@@ -330,3 +330,17 @@ async def test_a_person_known_under_another_hash_is_an_install_error(
                 [stray],
             )
         assert await memory.relate(tenant, record_id=record, subject_keys=PERSON) == record
+
+
+async def test_a_time_beyond_the_calendar_is_an_error_of_ours(
+    shared: Database, inspector: Connection, tenant: str
+) -> None:
+    async with opened(shared.app_url) as memory:
+        told = (await memory.remember(tenant, text="a note", subject_keys="ann")).record
+        await inspector.execute(
+            "update memory.records set occurred_at = '0044-03-15 BC' where record_id = $1",
+            told.record_id,
+        )
+        with raises(StoreUnavailableError):
+            await memory.get(tenant, record_id=told)
+        assert (await memory.forget(tenant, subject_key="ann")).counts.memories == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
+
+import pytest
 
 from memory import Memory
 from memory.stores.postgres import PostgresStore
@@ -60,3 +63,25 @@ async def test_a_purge_for_one_erasure_does_not_settle_the_next(
         assert index.held == set()
         assert index.asked == 2
         assert (await memory.purge_outstanding(tenant)).adapters == ()
+
+
+async def test_a_cancelled_purge_gives_its_lease_back(shared: Database, tenant: str) -> None:
+    index = Index()
+    store = PostgresStore(shared.app_url)
+    async with Memory(store, indexes=[index], subject_pepper="pepper") as memory:
+        told = await memory.remember(tenant, text="called", subject_keys="ann")
+        await memory.register_artefact(
+            tenant, adapter="vectors", artefact_id="digest", sources=told
+        )
+
+        async def hang() -> None:
+            started.set()
+            await asyncio.sleep(60)
+
+        started, index.then = asyncio.Event(), hang
+        erasing = asyncio.create_task(memory.forget(tenant, subject_key="ann"))
+        await started.wait()
+        erasing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await erasing
+        assert (await memory.purge_outstanding(tenant)).settled == 1
