@@ -51,4 +51,5 @@ async def publish(sink: EventSink, receipt: Receipt) -> None:
     try:
         await sink.publish(event)
     except Exception as error:  # the erasure is committed; whatever the sink raises changes nothing
+        # Its class only: a traceback would bring the sink's message, which may quote.
         _logger.error("the event sink failed: %s", type(error).__name__)  # noqa: TRY400
