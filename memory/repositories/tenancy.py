@@ -12,7 +12,7 @@ from memory.types import Capabilities
 
 __all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems", "recorded"]
 
-HEAD: Final = "memory_0010"
+HEAD: Final = "memory_0012"
 """The revision this version of the library is written for."""
 
 SETTING: Final = "with s as materialized (select set_config('app.current_tenant', $1, true) as t)"

@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0007"
-down_revision = "memory_0006"
+revision = "memory_0009"
+down_revision = "memory_0008"
 branch_labels = None
 depends_on = None
 
@@ -46,9 +46,6 @@ def downgrade() -> None:
     for function in (
         "grant_operator",
         "grant_app",
-        "defer_purges",
-        "settle_purges",
-        "lease_purges",
         "pepper_matches",
         "claim_installation",
         "refuse_truncate",

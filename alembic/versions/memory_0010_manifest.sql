@@ -204,7 +204,7 @@ i
 f
 f
 
-    select ''memory_0010'';
+    select ''memory_0012'';
 '),
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
     ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
@@ -252,7 +252,7 @@ f
     ('primary key', 'records.records_pkey', '(tenant_key, record_id)'),
     ('primary key', 'subjects.subjects_pkey', '(tenant_key, subject_hash)'),
     ('primary key', 'tenant_counts.tenant_counts_pkey', '(tenant_key, delta_id)'),
-    ('revision', 'memory_0010', ''),
+    ('revision', 'memory_0012', ''),
     ('statistics', '
         artefacts.artefact_id artefacts.tenant_key chain_heads.tenant_key decisions.subject_hash
         decisions.tenant_key pending_evidence.subject_hash pending_evidence.tenant_key

@@ -1,4 +1,4 @@
-"""What an installation consists of, as it is."""
+"""Checking an installation against what was released."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0009"
-down_revision = "memory_0008"
+revision = "memory_0012"
+down_revision = "memory_0011"
 branch_labels = None
 depends_on = None
 
@@ -19,10 +19,12 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for function in (
-        "table_offences",
-        "catalogue_offences",
-        "catalogue",
-        "grants",
-        "guarded",
+        "revision",
+        "grant_auditor",
+        "verify_install",
+        "installation_state",
+        "access_offences",
+        "index_offences",
+        "constraint_offences",
     ):
         op.execute(f"drop function memory.{function}")
