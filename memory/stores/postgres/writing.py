@@ -1,86 +1,27 @@
-"""The store on PostgreSQL: isolation, cascade and evidence are the database's."""
+"""Writing: each verb is one statement, or one transaction of several."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Final, Self
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import URL
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memory import fingerprint
-from memory.database import Access, JoinedAccess, OwnAccess, open_engine
-from memory.errors import (
-    ConflictError,
-    InstallError,
-    InvalidInputError,
-    StoreUnavailableError,
-    UnknownRecordError,
-)
-from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
-from memory.repositories import erasures, purges, reads, tenancy, writes
-from memory.stores.draining import drain
-from memory.stores.finding import find
-from memory.types import Capabilities, Purged, Readiness, Receipt, Record, Tombstone
+from memory.errors import ConflictError, UnknownRecordError
+from memory.ports import Draft, Subject
+from memory.repositories import reads, tenancy, writes
+from memory.stores.postgres.base import Base
+from memory.types import Record
 from memory.versions import Placed, line, placed, recorded, same_content
 
-__all__ = ["PostgresStore"]
+__all__ = ["Writing"]
 
 _CHUNK: Final = 1_000
 
 
-class PostgresStore:
-    """Keeps records in PostgreSQL 15 to 18, with or without pgvector.
-
-    ``source`` is a URL or an ``AsyncEngine`` of the host's (asyncpg); an engine made from a URL is
-    closed by :meth:`close`. Connect as a role that ``memory.grant_app`` was called for, never as
-    a superuser: a superuser bypasses row level security. ``pooler=True`` is for PgBouncer in
-    transaction mode; a host's own engine must then be set up for it.
-    """
-
-    def __init__(
-        self, source: AsyncEngine | AsyncConnection | URL | str, *, pooler: bool = False
-    ) -> None:
-        self._own: AsyncEngine | None = None
-        self._measured: tuple[Capabilities, str | None] | None = None
-        self._access: Access
-        if isinstance(source, AsyncConnection):
-            self._access = JoinedAccess(source)
-            return
-        if not isinstance(source, AsyncEngine | URL | str):
-            raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
-        if not isinstance(source, AsyncEngine):
-            source = self._own = open_engine(source, pooler=pooler)
-        self._access = OwnAccess(source, pooler=pooler)
-
-    @classmethod
-    def joined(cls, connection: AsyncConnection) -> Self:
-        """Return a store that works inside the caller's transaction and commits nothing.
-
-        No external index is called: purges wait until ``purge_outstanding`` on a store with
-        transactions of its own. What asks for a retry is a ``RetryableError``: the caller repeats
-        the whole transaction.
-        """
-        if not isinstance(connection, AsyncConnection):
-            raise InvalidInputError(
-                "connection", "must be an AsyncConnection; a session has one: .connection()"
-            )
-        return cls(connection)
-
-    @property
-    def calls_indexes(self) -> bool:
-        """Whether external indexes may be called: not inside the caller's transaction."""
-        return not self._access.joined
-
-    async def claim(self, pepper_check: str) -> None:
-        """See :meth:`memory.ports.Store.claim`."""
-        if await self._access.single(lambda c: tenancy.claim(c, pepper_check)):
-            return
-        none = fingerprint.pepper_check(b"")
-        without = await self._access.single(lambda c: tenancy.recorded(c, none))
-        raise InstallError(fingerprint.pepper_problem(pepper_check, first_without=without))
+class Writing(Base):
+    """The methods of :class:`memory.ports.Store` that write records and artefacts."""
 
     async def remember(self, tenant_key: str, drafts: Sequence[Draft]) -> list[Record]:
         """See :meth:`memory.ports.Store.remember`."""
@@ -152,45 +93,6 @@ class PostgresStore:
 
         return await self._access.several(work)
 
-    async def get(self, tenant_key: str, record_id: UUID, now: datetime) -> Record | None:
-        """See :meth:`memory.ports.Store.get`."""
-        return await self._access.single(lambda c: reads.get(c, tenant_key, record_id, now))
-
-    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
-        """See :meth:`memory.ports.Store.history`."""
-        return await self._access.single(lambda c: reads.history(c, tenant_key, record_key, now))
-
-    async def records(
-        self, tenant_key: str, filters: Filters, after: UUID | None, limit: int
-    ) -> list[Record]:
-        """See :meth:`memory.ports.Store.records`."""
-        return await self._access.single(lambda c: reads.page(c, tenant_key, filters, after, limit))
-
-    async def search(self, tenant_key: str, query: Query) -> Found:
-        """See :meth:`memory.ports.Store.search`."""
-        if query.strategy != "vector":
-            return await find(self._access, tenant_key, query, None)
-        _, extension = self._measured or await self._measure()
-        try:
-            return await find(self._access, tenant_key, query, extension)
-        except InstallError:
-            _, moved = await self._measure()
-            if moved == extension:
-                raise
-        # pgvector went, or to another schema, since it was measured.
-        return await find(self._access, tenant_key, query, moved)
-
-    async def erase(self, tenant_key: str, order: Order) -> Receipt:
-        """See :meth:`memory.ports.Store.erase`; the caller's transaction is READ COMMITTED."""
-        sealed = not self._access.joined
-        return await self._access.several(
-            lambda c: erasures.forget(c, tenant_key, order, sealed=sealed)
-        )
-
-    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
-        """See :meth:`memory.ports.Store.tombstones`."""
-        return await self._access.single(lambda c: erasures.tombstones(c, tenant_key, limit))
-
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]
     ) -> None:
@@ -201,38 +103,6 @@ class PostgresStore:
             await writes.register(connection, tenant_key, [(adapter, artefact_id)], sources)
 
         await self._access.several(work)
-
-    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
-        """See :meth:`memory.ports.Store.purge`."""
-        owed = await self._access.single(lambda c: purges.owing(c, tenant_key))
-        able = {name: indexes[name] for name in owed if name in indexes}
-        settled = await drain(self._access, tenant_key, able) if self.calls_indexes else 0
-        outstanding = await self._access.single(lambda c: purges.owing(c, tenant_key))
-        return Purged(settled=settled, adapters=owed, outstanding=outstanding)
-
-    async def capabilities(self) -> Capabilities:
-        """See :meth:`memory.ports.Store.capabilities`."""
-        return (await self._measure())[0]
-
-    async def _measure(self) -> tuple[Capabilities, str | None]:
-        self._measured = await self._access.single(tenancy.measure)
-        return self._measured
-
-    async def ready(self, pepper_check: str) -> Readiness:
-        """See :meth:`memory.ports.Store.ready`; a server that cannot answer is a problem too."""
-        try:
-            problems = await self._access.single(lambda c: tenancy.problems(c, pepper_check))
-        except (InstallError, StoreUnavailableError) as error:
-            problems = (str(error),)
-        return Readiness(ready=not problems, problems=problems)
-
-    async def close(self) -> None:
-        """Close the engine that was made from a URL; a host's engine stays open.
-
-        A call after it opens connections again.
-        """
-        if self._own is not None:
-            await self._own.dispose()
 
 
 async def _write(

@@ -1,0 +1,19 @@
+"""The store on PostgreSQL: isolation, cascade and evidence are the database's."""
+
+from __future__ import annotations
+
+from memory.stores.postgres.erasing import Erasing
+from memory.stores.postgres.reading import Reading
+from memory.stores.postgres.writing import Writing
+
+__all__ = ["PostgresStore"]
+
+
+class PostgresStore(Writing, Reading, Erasing):
+    """Keeps records in PostgreSQL 15 to 18, with or without pgvector.
+
+    ``source`` is a URL or an ``AsyncEngine`` of the host's (asyncpg); an engine made from a URL is
+    closed by :meth:`close`. Connect as a role that ``memory.grant_app`` was called for, never as
+    a superuser: a superuser bypasses row level security. ``pooler=True`` is for PgBouncer in
+    transaction mode; a host's own engine must then be set up for it.
+    """

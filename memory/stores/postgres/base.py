@@ -1,0 +1,86 @@
+"""What every part of the PostgreSQL store needs: the way to the database, opened and closed."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from sqlalchemy import URL
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from memory import fingerprint
+from memory.database import Access, JoinedAccess, OwnAccess, open_engine
+from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
+from memory.repositories import tenancy
+from memory.types import Capabilities, Readiness
+
+__all__ = ["Base"]
+
+
+class Base:
+    """Holds the access; see :class:`memory.PostgresStore`."""
+
+    def __init__(
+        self, source: AsyncEngine | AsyncConnection | URL | str, *, pooler: bool = False
+    ) -> None:
+        self._own: AsyncEngine | None = None
+        self._measured: tuple[Capabilities, str | None] | None = None
+        self._access: Access
+        if isinstance(source, AsyncConnection):
+            self._access = JoinedAccess(source)
+            return
+        if not isinstance(source, AsyncEngine | URL | str):
+            raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
+        if not isinstance(source, AsyncEngine):
+            source = self._own = open_engine(source, pooler=pooler)
+        self._access = OwnAccess(source, pooler=pooler)
+
+    @classmethod
+    def joined(cls, connection: AsyncConnection) -> Self:
+        """Return a store that works inside the caller's transaction and commits nothing.
+
+        No external index is called: purges wait until ``purge_outstanding`` on a store with
+        transactions of its own. What asks for a retry is a ``RetryableError``: the caller repeats
+        the whole transaction.
+        """
+        if not isinstance(connection, AsyncConnection):
+            raise InvalidInputError(
+                "connection", "must be an AsyncConnection; a session has one: .connection()"
+            )
+        return cls(connection)
+
+    @property
+    def calls_indexes(self) -> bool:
+        """Whether external indexes may be called: not inside the caller's transaction."""
+        return not self._access.joined
+
+    async def claim(self, pepper_check: str) -> None:
+        """See :meth:`memory.ports.Store.claim`."""
+        if await self._access.single(lambda c: tenancy.claim(c, pepper_check)):
+            return
+        none = fingerprint.pepper_check(b"")
+        without = await self._access.single(lambda c: tenancy.recorded(c, none))
+        raise InstallError(fingerprint.pepper_problem(pepper_check, first_without=without))
+
+    async def capabilities(self) -> Capabilities:
+        """See :meth:`memory.ports.Store.capabilities`."""
+        return (await self._measure())[0]
+
+    async def _measure(self) -> tuple[Capabilities, str | None]:
+        self._measured = await self._access.single(tenancy.measure)
+        return self._measured
+
+    async def ready(self, pepper_check: str) -> Readiness:
+        """See :meth:`memory.ports.Store.ready`; a server that cannot answer is a problem too."""
+        try:
+            problems = await self._access.single(lambda c: tenancy.problems(c, pepper_check))
+        except (InstallError, StoreUnavailableError) as error:
+            problems = (str(error),)
+        return Readiness(ready=not problems, problems=problems)
+
+    async def close(self) -> None:
+        """Close the engine that was made from a URL; a host's engine stays open.
+
+        A call after it opens connections again.
+        """
+        if self._own is not None:
+            await self._own.dispose()
