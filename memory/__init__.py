@@ -45,6 +45,7 @@ from memory.types import (
     Remembered,
     Scope,
     Strategy,
+    SubjectMatch,
     Tombstone,
 )
 
@@ -86,6 +87,7 @@ __all__ = [
     "StoreUnavailableError",
     "Strategy",
     "SubjectBlockedError",
+    "SubjectMatch",
     "TenantMemory",
     "TenantRequiredError",
     "Tombstone",

@@ -153,22 +153,32 @@ class Draft:
 class Filters:
     """What a recall or a listing is limited to; empty means no limit.
 
-    ``subject_keys`` is any-of; ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
-    ``metadata`` is containment (a JSON object whose pairs the record's metadata all holds).
+    ``subject_keys`` is any-of, or all-of with ``every_subject``; ``since`` is inclusive and
+    ``until`` exclusive on ``occurred_at``; ``metadata`` is containment (a JSON object whose pairs
+    the record's metadata all holds). ``superseded`` versions are left out unless asked for; what
+    has expired always is.
     """
 
     subject_keys: tuple[str, ...] = field(default=(), repr=False)
+    every_subject: bool = False
     kinds: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     metadata: Mapping[str, Any] | None = field(default=None, repr=False)
+    superseded: bool = False
     now: datetime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """One search: ``terms`` for ``lexical``, ``embedding`` for ``vector``, else neither."""
+    """One search within the filters.
+
+    ``terms`` are for ``lexical`` and ``keyword``, ``embedding`` for ``vector``, both for
+    ``hybrid``; ``recent`` takes neither. Hits below ``min_score`` do not count towards ``limit``.
+    ``hybrid`` takes ``depth`` candidates from each side, and adds ``neighbours`` (0 to 1) of the
+    greater score of its neighbouring turns.
+    """
 
     strategy: Strategy
     filters: Filters
@@ -176,6 +186,9 @@ class Query:
     terms: tuple[str, ...] = field(default=(), repr=False)
     embedding: array[float] | None = field(default=None, repr=False)
     embedding_model: str | None = None
+    min_score: float | None = None
+    neighbours: float = 0.0
+    depth: int = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,11 +270,11 @@ class Store(Protocol):
     async def records(
         self, tenant_key: str, filters: Filters, after: UUID | None, limit: int
     ) -> list[Record]:
-        """Return current records by ``record_id`` descending, from below ``after``."""
+        """Return records by ``record_id`` descending, from below ``after``."""
         ...
 
     async def search(self, tenant_key: str, query: Query) -> Found:
-        """Find current records; ties go by ``record_id`` descending."""
+        """Find records; ties go by ``record_id`` descending."""
         ...
 
     async def erase(self, tenant_key: str, order: Order) -> Receipt:

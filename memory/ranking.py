@@ -16,7 +16,7 @@ from uuid import UUID
 
 from memory.types import Strategy
 
-__all__ = ["HOW", "best", "lexical_score"]
+__all__ = ["HOW", "at_least", "best", "lexical_score"]
 
 Rank = TypeVar("Rank", float, datetime)
 
@@ -33,6 +33,13 @@ def lexical_score(query: Collection[str], terms: Collection[str]) -> float:
     """Return the share, 0 to 1, of the query's distinct terms that are among ``terms``."""
     present = sum(1 for term in query if term in terms)
     return present / len(query) if query else 0.0
+
+
+def at_least(
+    scored: Iterable[tuple[float, UUID]], least: float | None
+) -> Iterable[tuple[float, UUID]]:
+    """Leave out what scores below ``least``, if that is given."""
+    return scored if least is None else (item for item in scored if item[0] >= least)
 
 
 def best(ranked: Iterable[tuple[Rank, UUID]], limit: int) -> list[tuple[Rank, UUID]]:

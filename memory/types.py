@@ -32,13 +32,15 @@ __all__ = [
     "Remembered",
     "Scope",
     "Strategy",
+    "SubjectMatch",
     "Tombstone",
 ]
 
 Origin = Literal["remembered", "derived"]
 Reason = Literal["subject_request", "retention_policy", "operator"]
 Scope = Literal["subject", "kinds", "record", "retention", "tenant"]
-Strategy = Literal["vector", "lexical", "recent"]
+Strategy = Literal["vector", "lexical", "keyword", "hybrid", "recent"]
+SubjectMatch = Literal["any", "all"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +109,9 @@ class Hit:
     """One record that recall found.
 
     ``score`` is -1 to 1 for ``vector`` (cosine), above 0 to 1 for ``lexical`` (share of the query's
-    distinct terms), and always 0 for ``recent``, which ranks by time.
+    distinct terms), above 0 without an upper bound for ``keyword`` (BM25), from 0 for ``hybrid``
+    (both scaled to 0 to 1 within this answer's candidates and added), and always 0 for ``recent``,
+    which ranks by time.
     """
 
     record: Record

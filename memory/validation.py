@@ -7,6 +7,7 @@ matters: a btree entry holds at most 2,704.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import TypeVar, cast, get_args
 from uuid import UUID
 
 from memory.errors import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
-from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strategy
+from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strategy, SubjectMatch
 
 __all__ = [
     "artefacts",
@@ -24,7 +25,9 @@ __all__ = [
     "kind",
     "kinds",
     "limit",
+    "min_score",
     "moment",
+    "neighbours",
     "origins",
     "pepper",
     "period",
@@ -33,6 +36,7 @@ __all__ = [
     "sources",
     "strategy",
     "subject_keys",
+    "subject_match",
     "tenant",
     "text",
 ]
@@ -143,6 +147,36 @@ def strategy(value: object) -> Strategy | None:
     if value == "auto":
         return None
     return cast("Strategy", _code(value, "strategy", Strategy, "auto"))
+
+
+def subject_match(value: object) -> SubjectMatch:
+    """Check whether a record must be about any of the subjects or about all of them."""
+    return cast("SubjectMatch", _code(value, "subject_match", SubjectMatch))
+
+
+def min_score(value: object) -> float:
+    """Check the least score of a hit, on the scale of its strategy."""
+    return _number(value, "min_score")
+
+
+def neighbours(value: object) -> float:
+    """Check which part of a neighbouring turn's score is added: 0 to 1."""
+    number = _number(value, "neighbours")
+    if not 0 <= number <= 1:
+        raise InvalidInputError("neighbours", "must be from 0 to 1")
+    return number
+
+
+def _number(value: object, field: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise InvalidInputError(field, "must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidInputError(field, "must be finite")
+    return number
 
 
 def _code(value: object, field: str, literal: object, *more: str) -> str:

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import fetch
 from memory.ports import Filters
-from memory.repositories.conditions import Shape, conditions, values
-from memory.repositories.rows import COLUMNS, CURRENT, LINKS, record
+from memory.repositories.conditions import Shape, candidates, values
+from memory.repositories.rows import COLUMNS, LINKS, record
 from memory.repositories.tenancy import SETTING
 from memory.types import Record
 from memory.versions import Head
@@ -86,28 +86,12 @@ def _own_key(record_key: str) -> UUID | None:
 
 @lru_cache
 def _page(shape: Shape) -> str:
-    candidates = "memory.records as r"
-    if shape.subjects:
-        candidates = """(
-            select distinct l.record_id as id
-            from memory.each($5::text[]) as k (subject_key)
-            cross join lateral (
-                select l.record_id from memory.record_subjects as l
-                where l.tenant_key = s.t and l.subject_key = k.subject_key offset 0
-            ) as l
-        ) as c
-        cross join lateral (
-            select r.* from memory.records as r
-            where r.tenant_key = s.t and r.record_id = c.id offset 0
-        ) as r"""
     return f"""
 {SETTING}
 select {COLUMNS}, {LINKS}
 from s
 cross join lateral (
-    select r.* from {candidates}
-    where r.tenant_key = s.t and {CURRENT} and ($3::uuid is null or r.record_id < $3)
-        {conditions(shape, first=6 if shape.subjects else 5)}
+    select r.* from {candidates(shape, first=5)} and ($3::uuid is null or r.record_id < $3)
     order by r.record_id desc
     limit $4
 ) as r
@@ -118,18 +102,10 @@ order by r.record_id desc
 async def page(
     connection: AsyncConnection, tenant_key: str, filters: Filters, after: UUID | None, limit: int
 ) -> list[Record]:
-    """Return current records by id descending, from below ``after``."""
-    shape = Shape.of(filters)
-    subjects = [list(filters.subject_keys)] if shape.subjects else []
+    """Return records by id descending, from below ``after``."""
+    statement = _page(Shape.of(filters))
     rows = await fetch(
-        connection,
-        _page(shape),
-        tenant_key,
-        filters.now,
-        after,
-        limit,
-        *subjects,
-        *values(filters),
+        connection, statement, tenant_key, filters.now, after, limit, *values(filters)
     )
     return [record(tenant_key, row) for row in rows]
 

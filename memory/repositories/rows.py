@@ -9,7 +9,7 @@ from typing import Any, Final
 from memory.database import AnyRow
 from memory.types import Record
 
-__all__ = ["COLUMNS", "CURRENT", "LINKS", "record"]
+__all__ = ["COLUMNS", "LINKS", "record"]
 
 COLUMNS: Final = (
     "r.record_id, r.origin, r.kind, r.text, r.metadata, r.redacted, r.record_key, r.version,"
@@ -32,9 +32,6 @@ LINKS: Final = """
     end as sources
 """
 """Whom the record ``r`` of tenant ``s.t`` is about, and what it was derived from."""
-
-CURRENT: Final = "r.superseded_at is null and (r.expires_at is null or r.expires_at > $2)"
-"""Neither superseded nor, at the time ``$2``, expired."""
 
 
 def record(tenant_key: str, row: AnyRow) -> Record:

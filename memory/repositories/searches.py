@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import AnyRow, fetch
 from memory.ports import Query
-from memory.repositories.conditions import Shape, conditions, values
-from memory.repositories.rows import COLUMNS, CURRENT, LINKS, record
+from memory.repositories.conditions import Shape, candidates, values
+from memory.repositories.rows import COLUMNS, LINKS, record
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit
 
@@ -32,26 +32,6 @@ _COMPARABLE: Final = """
     r.embedding_dims = cardinality($4::real[])
     and coalesce(r.embedding_model = $5::text, true)
 """
-
-
-def _candidates(shape: Shape, *, subjects: int, first: int, joined: str = "") -> str:
-    """Return the records ``r`` of the tenant within the filters; subjects are ``$subjects``."""
-    source = "memory.records as r"
-    if shape.subjects:
-        source = f"""(
-            select distinct l.record_id as id
-            from memory.each(${subjects}::text[]) as k (subject_key)
-            cross join lateral (
-                select l.record_id from memory.record_subjects as l
-                where l.tenant_key = s.t and l.subject_key = k.subject_key offset 0
-            ) as l
-        ) as c
-        cross join lateral (
-            select r.* from memory.records as r
-            where r.tenant_key = s.t and r.record_id = c.id offset 0
-        ) as r"""
-    return f"""{source}{joined}
-        where r.tenant_key = s.t and {CURRENT} {conditions(shape, first=first)}"""
 
 
 def _answer(found: str) -> str:
@@ -79,14 +59,14 @@ def _by_meaning(shape: Shape, extension: str) -> str:
             r.embedding::{extension}.vector operator({extension}.<=>)
             (select $4::real[]::{extension}.vector)
         end as distance
-        from {_candidates(shape, subjects=6, first=7 if shape.subjects else 6)}
+        from {candidates(shape, first=7)}
             and r.embedding is not null
     )
     select
         c.record_id,
         1 - c.distance as score,
         (select count(*) from c as other where other.distance is null) as skipped
-    from c where c.distance is not null
+    from c where c.distance is not null and ($6::float8 is null or 1 - c.distance >= $6)
     order by c.distance, c.record_id desc
     limit $3""")
 
@@ -104,7 +84,8 @@ async def by_meaning(
         query.limit,
         query.embedding,
         query.embedding_model,
-        *_filtered(query),
+        query.min_score,
+        *values(query.filters),
     )
     return _hits(tenant_key, rows), rows[0].skipped if rows else 0
 
@@ -116,7 +97,7 @@ def _count_others(shape: Shape) -> str:
 select n.others from s
 cross join lateral (
     select count(*) as others
-    from {_candidates(shape, subjects=6, first=7 if shape.subjects else 6)}
+    from {candidates(shape, first=6)}
         and r.embedding is not null and not ({_COMPARABLE})
         and ($3::integer is not null)
     limit 1
@@ -135,7 +116,7 @@ async def count_others(connection: AsyncConnection, tenant_key: str, query: Quer
         query.limit,
         query.embedding,
         query.embedding_model,
-        *_filtered(query),
+        *values(query.filters),
     )
     return int(rows[0].others)
 
@@ -147,7 +128,7 @@ def _pool(shape: Shape) -> str:
 select p.record_id, p.embedding, p.embedding_model from s
 cross join lateral (
     select r.record_id, r.embedding, r.embedding_model
-    from {_candidates(shape, subjects=4, first=5 if shape.subjects else 4)}
+    from {candidates(shape, first=4)}
         and r.embedding is not null
     order by r.record_id desc
     limit $3
@@ -163,7 +144,7 @@ async def pool(connection: AsyncConnection, tenant_key: str, query: Query) -> li
         tenant_key,
         query.filters.now,
         POOL + 1,
-        *_filtered(query),
+        *values(query.filters),
     )
 
 
@@ -180,7 +161,7 @@ def _by_words(shape: Shape) -> str:
     if shape.subjects:
         matched = f"""
             select r.record_id, n.present
-            from {_candidates(shape, subjects=5, first=6, joined=_PRESENT)} and n.present > 0
+            from {candidates(shape, first=6, joined=_PRESENT)} and n.present > 0
         """
     else:
         matched = f"""
@@ -192,7 +173,7 @@ def _by_words(shape: Shape) -> str:
                 order by count(*) desc, p.record_id desc offset 0
             ) as h
             cross join lateral (
-                select from {_candidates(shape, subjects=5, first=5)}
+                select from {candidates(shape, first=6)}
                     and r.record_id = h.record_id offset 0
             ) as visible
         """
@@ -202,6 +183,7 @@ def _by_words(shape: Shape) -> str:
         m.present::float8 / cardinality($4::text[]) as score,
         0 as skipped
     from ({matched}) as m
+    where $5::float8 is null or m.present::float8 / cardinality($4::text[]) >= $5
     order by m.present desc, m.record_id desc
     limit $3""")
 
@@ -215,7 +197,8 @@ async def by_words(connection: AsyncConnection, tenant_key: str, query: Query) -
         query.filters.now,
         query.limit,
         list(query.terms),
-        *_filtered(query),
+        query.min_score,
+        *values(query.filters),
     )
     return _hits(tenant_key, rows)
 
@@ -227,7 +210,7 @@ def _by_time(shape: Shape) -> str:
         r.record_id,
         0::float8 as score,
         0 as skipped
-    from {_candidates(shape, subjects=4, first=5 if shape.subjects else 4)}
+    from {candidates(shape, first=4)}
     order by r.occurred_at desc, r.record_id desc
     limit $3""")
 
@@ -240,7 +223,7 @@ async def by_time(connection: AsyncConnection, tenant_key: str, query: Query) ->
         tenant_key,
         query.filters.now,
         query.limit,
-        *_filtered(query),
+        *values(query.filters),
     )
     hits = _hits(tenant_key, rows)
     return sorted(hits, key=lambda hit: hit.record.occurred_at, reverse=True)
@@ -258,11 +241,6 @@ cross join lateral (
 async def holds_any(connection: AsyncConnection, tenant_key: str) -> bool:
     """Say whether the tenant holds any record at all."""
     return bool(await fetch(connection, _HOLDS_ANY, tenant_key))
-
-
-def _filtered(query: Query) -> list[Any]:
-    subjects = query.filters.subject_keys
-    return [*([list(subjects)] if subjects else []), *values(query.filters)]
 
 
 def _hits(tenant_key: str, rows: Sequence[AnyRow]) -> list[Hit]:

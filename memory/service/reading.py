@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -15,7 +16,16 @@ from memory.ports import Filters, Query
 from memory.service.base import Base
 from memory.service.notes import NO_TERMS, note
 from memory.tokens import terms
-from memory.types import Capabilities, Origin, Readiness, Recall, Record, Strategy, Tombstone
+from memory.types import (
+    Capabilities,
+    Origin,
+    Readiness,
+    Recall,
+    Record,
+    Strategy,
+    SubjectMatch,
+    Tombstone,
+)
 from memory.vectors import Vector
 
 __all__ = ["Reading"]
@@ -31,28 +41,49 @@ class Reading(Base):
         text: str | None = None,
         embedding: Vector | None = None,
         subject_keys: str | Sequence[str] | None = None,
+        subject_match: SubjectMatch = "any",
         kinds: str | Sequence[str] | None = None,
         origins: Origin | Sequence[Origin] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        include_superseded: bool = False,
+        neighbours: float = 0.0,
         limit: int = 8,
         strategy: Strategy | Literal["auto"] = "auto",
     ) -> Recall:
-        """Find current records, best first; the answer says how it searched.
+        """Find records, best first; the answer says how it searched.
 
         ``auto`` searches by vector where an embedding is given or an embedder can make one, else by
         words, and without a text lists the most recent. A strategy that is named uses what it needs
-        and ignores the rest. ``subject_keys`` is any-of, ``since`` inclusive and ``until``
-        exclusive on ``occurred_at``, ``metadata`` containment as ``jsonb @>``.
+        and ignores the rest.
+
+        A record is found if it is about any of ``subject_keys``, or about all of them with
+        ``subject_match="all"``. ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
+        ``metadata`` is containment as ``jsonb @>``. Superseded versions are hidden unless
+        ``include_superseded``; what has expired always is. Hits that score below ``min_score``, on
+        the scale of the strategy (:class:`memory.types.Hit`), are left out; ``recent`` has no
+        scores and refuses it. ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the
+        greater score of the turn just before or just after, by ``record_id``, about one of the
+        same people.
         """
         tenant_key = validation.tenant(tenant_key)
-        filters = self._filters(subject_keys, kinds, origins, since, until, metadata)
+        filters = self._filters(
+            (subject_keys, subject_match),
+            kinds,
+            origins,
+            (since, until),
+            metadata,
+            include_superseded,
+        )
         most = validation.limit(limit)
         wanted = None if text is None else validation.text(text)
         vector = None if embedding is None else vectors.vector(embedding)
         chosen = self._strategy(validation.strategy(strategy), wanted, vector)
+        least, share = _scoring(chosen, min_score, neighbours)
         query = await self._query(chosen, filters, most, wanted, vector)
+        query = replace(query, min_score=least, neighbours=share)
         if chosen == "lexical" and not query.terms:
             return Recall(strategy=chosen, note=NO_TERMS, exact=True, hits=())
         found = await self._store.search(tenant_key, query)
@@ -64,6 +95,8 @@ class Reading(Base):
         can_embed = vector is not None or (text is not None and self._embedder is not None)
         if asked is None:
             return "vector" if can_embed else "lexical" if text is not None else "recent"
+        if asked in ("keyword", "hybrid"):
+            raise InvalidInputError("strategy", "keyword and hybrid are not available yet")
         if asked == "vector" and not can_embed:
             raise InvalidInputError(
                 "strategy", "vector needs an embedding, or text and an embedder"
@@ -99,21 +132,24 @@ class Reading(Base):
 
     def _filters(
         self,
-        subject_keys: object,
+        subjects: tuple[object, object],
         kinds: object,
         origins: object,
-        since: object,
-        until: object,
+        period: tuple[object, object],
         metadata: object,
+        superseded: object,
     ) -> Filters:
-        start, end = validation.period(since, until)
+        subject_keys, match = subjects
+        start, end = validation.period(*period)
         return Filters(
             subject_keys=() if subject_keys is None else validation.subject_keys(subject_keys),
+            every_subject=validation.subject_match(match) == "all",
             kinds=() if kinds is None else validation.kinds(kinds),
             origins=() if origins is None else validation.origins(origins),
             since=start,
             until=end,
             metadata=None if metadata is None else checked_metadata(metadata),
+            superseded=validation.flag(superseded, "include_superseded"),
             now=self._now(),
         )
 
@@ -134,21 +170,30 @@ class Reading(Base):
         tenant_key: str,
         *,
         subject_keys: str | Sequence[str] | None = None,
+        subject_match: SubjectMatch = "any",
         kinds: str | Sequence[str] | None = None,
         origins: Origin | Sequence[Origin] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        include_superseded: bool = False,
         after: Record | UUID | str | None = None,
         limit: int = 100,
     ) -> list[Record]:
-        """List current records by ``record_id`` descending: newest first for ids made here.
+        """List records by ``record_id`` descending: newest first for ids made here.
 
         ``after`` continues behind the last record of a page. The filters are those of
         :meth:`recall`.
         """
         tenant_key = validation.tenant(tenant_key)
-        filters = self._filters(subject_keys, kinds, origins, since, until, metadata)
+        filters = self._filters(
+            (subject_keys, subject_match),
+            kinds,
+            origins,
+            (since, until),
+            metadata,
+            include_superseded,
+        )
         below = None if after is None else validation.record_id(after, "after")
         return await self._store.records(tenant_key, filters, below, validation.limit(limit))
 
@@ -172,3 +217,16 @@ class Reading(Base):
     async def ready(self) -> Readiness:
         """Say whether this process may serve: for health checks."""
         return await self._store.ready(fingerprint.pepper_check(self._pepper))
+
+
+def _scoring(
+    strategy: Strategy, min_score: object, neighbours: object
+) -> tuple[float | None, float]:
+    """Check the least score and the neighbours' share, which not every strategy has."""
+    least = None if min_score is None else validation.min_score(min_score)
+    share = validation.neighbours(neighbours)
+    if least is not None and strategy == "recent":
+        raise InvalidInputError("min_score", "must not be given for recent, which has no scores")
+    if share and strategy != "hybrid":
+        raise InvalidInputError("neighbours", "must be 0 for any strategy but hybrid")
+    return least, share

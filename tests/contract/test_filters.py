@@ -39,6 +39,32 @@ async def test_by_person_any_of_them(acme):
     assert await everywhere(acme, subject_keys="customer:dan") == []
 
 
+async def test_by_person_all_of_them(acme):
+    await note(acme, "ann", subject_keys="customer:ann")
+    both = await note(acme, "both", subject_keys=["customer:ann", "customer:bob"])
+    await note(acme, "bob", subject_keys="customer:bob")
+    await acme.derive(kind="summary", text="note sum", sources=both, embedding=[1.0, 0.0])
+    pair = ["customer:bob", "customer:ann"]
+    assert await everywhere(acme, subject_keys=pair) == ["ann", "bob", "both", "sum"]
+    assert await everywhere(acme, subject_keys=pair, subject_match="all") == ["both", "sum"]
+    twice = ["customer:ann", "customer:ann"]
+    assert await everywhere(acme, subject_keys=twice, subject_match="all") == ["ann", "both", "sum"]
+    more = [*pair, "customer:cy"]
+    assert await everywhere(acme, subject_keys=more, subject_match="all") == []
+
+
+async def test_superseded_versions_when_they_are_asked_for(acme):
+    old = await note(acme, "old", record_key="k")
+    await note(acme, "new", record_key="k", subject_keys="q")
+    assert await everywhere(acme) == ["new"]
+    assert await everywhere(acme, include_superseded=True) == ["new", "old"]
+    assert await everywhere(acme, subject_keys="p") == []
+    assert await everywhere(acme, subject_keys="p", include_superseded=True) == ["old"]
+    (found,) = await acme.records(subject_keys="p", include_superseded=True)
+    assert found.superseded_at is not None
+    assert found.record_id == old.record_id
+
+
 async def test_by_kind_and_origin(acme):
     episodic = await note(acme, "episodic")
     await note(acme, "profile", kind="profile")

@@ -54,6 +54,19 @@ async def test_ties_go_to_the_greater_id(acme):
     assert [hit.record.record_id for hit in found.hits] == sorted(ids, reverse=True)[:3]
 
 
+async def test_hits_below_the_least_score_do_not_count_towards_the_limit(acme):
+    for n in range(6):
+        await told(acme, f"v{n}", [1.0, n / 4])
+    every = await acme.recall(embedding=[1.0, 0.0], limit=6)
+    for cut in range(6):
+        least = every.hits[cut].score
+        found = await acme.recall(embedding=[1.0, 0.0], min_score=least)
+        assert found.hits == every.hits[: cut + 1]
+    nothing = await acme.recall(embedding=[-1.0, 0.0], min_score=0.5)
+    assert nothing.hits == ()
+    assert "no record matches" in nothing.note
+
+
 @pytest.mark.parametrize("size", [1e-14, 1e14])
 async def test_extreme_norms_still_give_a_cosine(acme, size):
     await told(acme, "same way", [size, 0.0])

@@ -72,6 +72,16 @@ async def test_the_limit_counts_hits(acme):
     assert len((await acme.recall(limit=5)).hits) == 5
 
 
+async def test_hits_below_the_least_score_are_left_out(acme):
+    await told(acme, "one two three", "one two", "one", *["one"] * 8)
+    found = await acme.recall(text="one two three", min_score=2 / 3)
+    assert texts(found) == ["one two three", "one two"]
+    assert len((await acme.recall(text="one two three", min_score=1 / 3, limit=20)).hits) == 11
+    nothing = await acme.recall(text="one two three four", min_score=1)
+    assert nothing.hits == ()
+    assert "no record matches" in nothing.note
+
+
 async def test_without_a_text_the_most_recent_come_first(acme):
     day = datetime(2026, 1, 1, tzinfo=UTC)
     for n in (1, 3, 2):

@@ -123,6 +123,8 @@ FILTERS = [
     ({"origins": "other"}, "origins"),
     ({"origins": []}, "origins"),
     *(({"limit": limit}, "limit") for limit in (0, -1, 1_001, True, 2.0, "3", None)),
+    *(({"subject_match": match}, "subject_match") for match in ("each", "", None, True)),
+    *(({"include_superseded": flag}, "include_superseded") for flag in (None, 1, "yes")),
 ]
 REASONS = [({"reason": reason}, "reason") for reason in ("", "because she asked", None)]
 RUNS = [
@@ -176,7 +178,21 @@ CASES = {
         {"adapter": "index", "artefact_id": "id", "sources": [uuid4()]},
         [*keys("adapter"), *keys("artefact_id"), ({"sources": ["nope"]}, "sources.0")],
     ),
-    "recall": ({"text": "x"}, [*TEXTS, *VECTORS, *FILTERS, ({"strategy": None}, "strategy")]),
+    "recall": (
+        {"text": "x"},
+        [
+            *TEXTS,
+            *VECTORS,
+            *FILTERS,
+            *(({"min_score": least}, "min_score") for least in (math.nan, -math.inf, "1", True)),
+            *(({"min_score": least}, "min_score") for least in (10**400, [0.5])),
+            ({"min_score": 0.5, "strategy": "recent"}, "min_score"),
+            ({"min_score": 0.5, "text": None}, "min_score"),
+            *(({"neighbours": share}, "neighbours") for share in (-0.1, 1.1, math.nan, None, "1")),
+            ({"neighbours": 0.5}, "neighbours"),
+            ({"strategy": None}, "strategy"),
+        ],
+    ),
     "records": ({}, [*FILTERS, ({"after": "nope"}, "after")]),
     "get": ({"record_id": uuid4()}, IDS),
     "history": ({"record_key": "k"}, keys("record_key")),

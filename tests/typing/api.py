@@ -112,9 +112,23 @@ async def writes(memory: Memory, record: Record) -> None:
 async def reads(memory: Memory, record: Record) -> None:
     assert_type(await memory.recall("acme", text="x", strategy="auto"), Recall)
     assert_type(await memory.recall("acme", origins="derived", strategy="recent"), Recall)
+    assert_type(
+        await memory.recall(
+            "acme",
+            text="x",
+            subject_keys=["p", "q"],
+            subject_match="all",
+            min_score=0.3,
+            include_superseded=True,
+            neighbours=0.25,
+            strategy="hybrid",
+        ),
+        Recall,
+    )
     assert_type(await memory.get("acme", record_id=record.record_id), Record | None)
     assert_type(await memory.history("acme", record_key="k"), list[Record])
     assert_type(await memory.records("acme", after=record, limit=10), list[Record])
+    assert_type(await memory.records("acme", include_superseded=True), list[Record])
     assert_type(await memory.erasure_history("acme"), list[Tombstone])
     assert_type(memory.subject_fingerprint("acme", subject_key="p"), str)
     assert_type(await memory.capabilities(), Capabilities)
@@ -142,6 +156,7 @@ async def tenant_is_bound(memory: Memory, record: Record) -> None:
     assert_type(tenant.subject_fingerprint(subject_key="p"), str)
     # With warn_unused_ignores each of these fails the check if the mistake is no longer seen.
     await tenant.forget("p")  # type: ignore[call-arg]
+    await tenant.recall(subject_match="every")  # type: ignore[arg-type]
     await tenant.recall(limit="3")  # type: ignore[arg-type]
     await tenant.remember("acme", text="x", subject_keys="p")  # type: ignore[misc]
 

@@ -44,10 +44,11 @@ class Row:
         return self.record.expires_at is not None and self.record.expires_at <= now
 
     def matches(self, filters: Filters) -> bool:
-        """Say whether the row is current, not expired, and within the filters."""
+        """Say whether the row is current (unless asked otherwise), not expired, and within them."""
         record = self.record
+        enough = all if filters.every_subject else any
         return (
-            record.superseded_at is None
+            (filters.superseded or record.superseded_at is None)
             and not self.expired(filters.now)
             and (not filters.kinds or record.kind in filters.kinds)
             and (not filters.origins or record.origin in filters.origins)
@@ -55,7 +56,7 @@ class Row:
             and (filters.until is None or record.occurred_at < filters.until)
             and (
                 not filters.subject_keys
-                or any(item in self.subjects for item in filters.subject_keys)
+                or enough(item in self.subjects for item in filters.subject_keys)
             )
             and (filters.metadata is None or metadata.contains(record.metadata, filters.metadata))
         )

@@ -111,7 +111,8 @@ class InMemoryStore:
             scored = [(0.0, item) for _, item in ranking.best(times, query.limit)]
         else:
             score = _cosine if query.strategy == "vector" else _lexical
-            scored = ranking.best(score(rows, query), query.limit)
+            enough = ranking.at_least(score(rows, query), query.min_score)
+            scored = ranking.best(enough, query.limit)
         return Found(
             hits=tuple(
                 Hit(record=copied(shelf.rows[item].record), score=score_) for score_, item in scored

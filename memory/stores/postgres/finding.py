@@ -54,16 +54,11 @@ async def _in_process(access: Access, tenant_key: str, query: Query) -> Found:
             query.embedding_model, len(asked), row.embedding_model, len(row.embedding)
         )
     ]
-    scored = ranking.best(
-        (
-            (
-                vectors.cosine(asked, row.embedding, length * vectors.norm(row.embedding)),
-                row.record_id,
-            )
-            for row in alike
-        ),
-        query.limit,
+    compared = (
+        (vectors.cosine(asked, row.embedding, length * vectors.norm(row.embedding)), row.record_id)
+        for row in alike
     )
+    scored = ranking.best(ranking.at_least(compared, query.min_score), query.limit)
     fetched = partial(
         reads.by_ids, tenant_key=tenant_key, record_ids=[record_id for _, record_id in scored]
     )
