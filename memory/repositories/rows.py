@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any, Final
 
 from memory.database import AnyRow
-from memory.types import Record
+from memory.repositories.tenancy import SETTING
+from memory.types import Hit, Record
 
-__all__ = ["COLUMNS", "LINKS", "record"]
+__all__ = ["COLUMNS", "LINKS", "answer", "hits", "record"]
 
 COLUMNS: Final = (
     "r.record_id, r.origin, r.kind, r.text, r.metadata, r.redacted, r.record_key, r.version,"
@@ -32,6 +34,23 @@ LINKS: Final = """
     end as sources
 """
 """Whom the record ``r`` of tenant ``s.t`` is about, and what it was derived from."""
+
+
+def answer(found: str) -> str:
+    """Return the statement that makes records of what ``found`` yields.
+
+    The best are chosen inside; the order of so few is left to the client.
+    """
+    return f"""
+{SETTING}
+select {COLUMNS}, {LINKS}, h.score, h.skipped
+from s
+cross join lateral ({found}) as h
+cross join lateral (
+    select r.* from memory.records as r
+    where r.tenant_key = s.t and r.record_id = h.record_id offset 0
+) as r
+"""
 
 
 def record(tenant_key: str, row: AnyRow) -> Record:
@@ -65,3 +84,9 @@ def _aware(moment: Any) -> Any:
     It sends the first and the last ``datetime``, "never" to many, as ``infinity``.
     """
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def hits(tenant_key: str, rows: Sequence[AnyRow]) -> list[Hit]:
+    """Return the rows of an :func:`answer` as hits: best first, ties by id descending."""
+    found = [Hit(record=record(tenant_key, row), score=float(row.score)) for row in rows]
+    return sorted(found, key=lambda hit: (hit.score, hit.record.record_id), reverse=True)

@@ -9,7 +9,6 @@ server would plan each call anew, which takes longer than running it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import AnyRow, fetch
 from memory.ports import Query
 from memory.repositories.conditions import Shape, candidates, values
-from memory.repositories.rows import COLUMNS, LINKS, record
+from memory.repositories.rows import answer, hits
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit
 
@@ -34,26 +33,9 @@ _COMPARABLE: Final = """
 """
 
 
-def _answer(found: str) -> str:
-    """Return the statement that makes records of what ``found`` yields.
-
-    The best are chosen inside; the order of so few is left to the client.
-    """
-    return f"""
-{SETTING}
-select {COLUMNS}, {LINKS}, h.score, h.skipped
-from s
-cross join lateral ({found}) as h
-cross join lateral (
-    select r.* from memory.records as r
-    where r.tenant_key = s.t and r.record_id = h.record_id offset 0
-) as r
-"""
-
-
 @lru_cache
 def _by_meaning(shape: Shape, extension: str) -> str:
-    return _answer(f"""
+    return answer(f"""
     with c as materialized (
         select r.record_id, case when {_COMPARABLE} then
             r.embedding::{extension}.vector operator({extension}.<=>)
@@ -87,7 +69,7 @@ async def by_meaning(
         query.min_score,
         *values(query.filters),
     )
-    return _hits(tenant_key, rows), rows[0].skipped if rows else 0
+    return hits(tenant_key, rows), rows[0].skipped if rows else 0
 
 
 @lru_cache
@@ -177,7 +159,7 @@ def _by_words(shape: Shape) -> str:
                     and r.record_id = h.record_id offset 0
             ) as visible
         """
-    return _answer(f"""
+    return answer(f"""
     select
         m.record_id,
         m.present::float8 / cardinality($4::text[]) as score,
@@ -200,12 +182,12 @@ async def by_words(connection: AsyncConnection, tenant_key: str, query: Query) -
         query.min_score,
         *values(query.filters),
     )
-    return _hits(tenant_key, rows)
+    return hits(tenant_key, rows)
 
 
 @lru_cache
 def _by_time(shape: Shape) -> str:
-    return _answer(f"""
+    return answer(f"""
     select
         r.record_id,
         0::float8 as score,
@@ -225,8 +207,8 @@ async def by_time(connection: AsyncConnection, tenant_key: str, query: Query) ->
         query.limit,
         *values(query.filters),
     )
-    hits = _hits(tenant_key, rows)
-    return sorted(hits, key=lambda hit: hit.record.occurred_at, reverse=True)
+    found = hits(tenant_key, rows)
+    return sorted(found, key=lambda hit: hit.record.occurred_at, reverse=True)
 
 
 _HOLDS_ANY: Final = f"""
@@ -241,8 +223,3 @@ cross join lateral (
 async def holds_any(connection: AsyncConnection, tenant_key: str) -> bool:
     """Say whether the tenant holds any record at all."""
     return bool(await fetch(connection, _HOLDS_ANY, tenant_key))
-
-
-def _hits(tenant_key: str, rows: Sequence[AnyRow]) -> list[Hit]:
-    hits = [Hit(record=record(tenant_key, row), score=float(row.score)) for row in rows]
-    return sorted(hits, key=lambda hit: (hit.score, hit.record.record_id), reverse=True)
