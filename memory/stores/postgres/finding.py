@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from memory import ranking, vectors
+from memory import ranking
 from memory.database import Access
 from memory.ports import Found, Query
-from memory.repositories import reads, searches
-from memory.types import Hit
+from memory.repositories import searches
+from memory.stores.postgres import meaning
 
 __all__ = ["find"]
 
@@ -17,10 +16,7 @@ __all__ = ["find"]
 async def find(access: Access, tenant_key: str, query: Query, extension: str | None) -> Found:
     """Search by the query's strategy; ``extension`` is the schema of pgvector, if there is one."""
     if query.strategy == "vector":
-        if extension is None:
-            found = await _in_process(access, tenant_key, query)
-        else:
-            found = await _with_pgvector(access, tenant_key, query, extension)
+        found = await meaning.find(access, tenant_key, query, extension)
     else:
         search = searches.by_words if query.strategy == "lexical" else searches.by_time
         hits = await access.single(lambda c: search(c, tenant_key, query))
@@ -29,51 +25,3 @@ async def find(access: Access, tenant_key: str, query: Query, extension: str | N
         return found
     holds_any = await access.single(lambda c: searches.holds_any(c, tenant_key))
     return replace(found, holds_any=holds_any)
-
-
-async def _with_pgvector(access: Access, tenant_key: str, query: Query, extension: str) -> Found:
-    hits, skipped = await access.single(
-        lambda c: searches.by_meaning(c, tenant_key, query, extension)
-    )
-    if not hits:
-        skipped = await access.single(lambda c: searches.count_others(c, tenant_key, query))
-    how = f"{ranking.HOW['vector']}, in PostgreSQL with pgvector"
-    return Found(hits=tuple(hits), exact=True, how=how, skipped=skipped)
-
-
-async def _in_process(access: Access, tenant_key: str, query: Query) -> Found:
-    """Rank a bounded pool of the newest candidates here."""
-    candidates = await access.single(lambda c: searches.pool(c, tenant_key, query))
-    pool = candidates[: searches.POOL]
-    asked = query.embedding or ()
-    length = vectors.norm(asked)
-    alike = [
-        row
-        for row in pool
-        if vectors.comparable(
-            query.embedding_model, len(asked), row.embedding_model, len(row.embedding)
-        )
-    ]
-    compared = (
-        (vectors.cosine(asked, row.embedding, length * vectors.norm(row.embedding)), row.record_id)
-        for row in alike
-    )
-    scored = ranking.best(ranking.at_least(compared, query.min_score), query.limit)
-    fetched = partial(
-        reads.by_ids, tenant_key=tenant_key, record_ids=[record_id for _, record_id in scored]
-    )
-    records = await access.single(fetched) if scored else {}
-    bounded = len(candidates) > searches.POOL
-    how = f"{ranking.HOW['vector']}, in this process"
-    if bounded:
-        how += f" over the newest {searches.POOL:,} candidates only"
-    return Found(
-        hits=tuple(
-            Hit(record=records[record_id], score=score)
-            for score, record_id in scored
-            if record_id in records
-        ),
-        exact=not bounded,
-        how=how,
-        skipped=len(pool) - len(alike),
-    )

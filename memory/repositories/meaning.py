@@ -1,0 +1,123 @@
+"""Finding records by meaning: the exact distance to every candidate, or a pool to rank here."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import AnyRow, fetch
+from memory.ports import Query
+from memory.repositories.conditions import Shape, candidates, values
+from memory.repositories.rows import answer, hits
+from memory.repositories.tenancy import SETTING
+from memory.types import Hit
+
+__all__ = ["POOL", "by_meaning", "count_others", "pool"]
+
+POOL: Final = 10_000
+"""Most candidates that are ranked in this process where the database has no pgvector."""
+
+# Two vectors share a space: one length, and one model where both are named.
+_COMPARABLE: Final = """
+    r.embedding_dims = cardinality($4::real[])
+    and coalesce(r.embedding_model = $5::text, true)
+"""
+
+
+@lru_cache
+def _by_meaning(shape: Shape, extension: str) -> str:
+    return answer(f"""
+    with c as materialized (
+        select r.record_id, case when {_COMPARABLE} then
+            r.embedding::{extension}.vector operator({extension}.<=>)
+            (select $4::real[]::{extension}.vector)
+        end as distance
+        from {candidates(shape, first=7)}
+            and r.embedding is not null
+    )
+    select
+        c.record_id,
+        1 - c.distance as score,
+        (select count(*) from c as other where other.distance is null) as skipped
+    from c where c.distance is not null and ($6::float8 is null or 1 - c.distance >= $6)
+    order by c.distance, c.record_id desc
+    limit $3""")
+
+
+async def by_meaning(
+    connection: AsyncConnection, tenant_key: str, query: Query, extension: str
+) -> tuple[list[Hit], int]:
+    """Rank by cosine similarity with pgvector; return the hits and how many were not compared."""
+    shape = Shape.of(query.filters)
+    rows = await fetch(
+        connection,
+        _by_meaning(shape, extension),
+        tenant_key,
+        query.filters.now,
+        query.limit,
+        query.embedding,
+        query.embedding_model,
+        query.min_score,
+        *values(query.filters),
+    )
+    return hits(tenant_key, rows), rows[0].skipped if rows else 0
+
+
+@lru_cache
+def _count_others(shape: Shape) -> str:
+    return f"""
+{SETTING}
+select n.others from s
+cross join lateral (
+    select count(*) as others
+    from {candidates(shape, first=6)}
+        and r.embedding is not null and not ({_COMPARABLE})
+        and ($3::integer is not null)
+    limit 1
+) as n
+"""
+
+
+async def count_others(connection: AsyncConnection, tenant_key: str, query: Query) -> int:
+    """Count the candidates that were embedded by another model."""
+    shape = Shape.of(query.filters)
+    rows = await fetch(
+        connection,
+        _count_others(shape),
+        tenant_key,
+        query.filters.now,
+        query.limit,
+        query.embedding,
+        query.embedding_model,
+        *values(query.filters),
+    )
+    return int(rows[0].others)
+
+
+@lru_cache
+def _pool(shape: Shape) -> str:
+    return f"""
+{SETTING}
+select p.record_id, p.embedding, p.embedding_model from s
+cross join lateral (
+    select r.record_id, r.embedding, r.embedding_model
+    from {candidates(shape, first=4)}
+        and r.embedding is not null
+    order by r.record_id desc
+    limit $3
+) as p
+"""
+
+
+async def pool(connection: AsyncConnection, tenant_key: str, query: Query) -> list[AnyRow]:
+    """Return the newest candidates with their vectors, one more than the pool if there are more."""
+    return await fetch(
+        connection,
+        _pool(Shape.of(query.filters)),
+        tenant_key,
+        query.filters.now,
+        POOL + 1,
+        *values(query.filters),
+    )
