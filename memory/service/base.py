@@ -56,6 +56,7 @@ class Base:
         indexes: Sequence[DerivedIndex] = (),
         events: EventSink | None = None,
         subject_pepper: str | bytes | None = None,
+        postings: bool = True,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._store: Store = InMemoryStore() if store is None else store
@@ -69,6 +70,7 @@ class Base:
         self._events: EventSink = LoggingSink() if events is None else events
         plugs.check(self._events, "events", "publish")
         self._pepper = validation.pepper(subject_pepper)
+        self._postings = validation.flag(postings, "postings")
         self._clock = clock
         if not callable(clock):
             raise InvalidInputError("clock", "must be callable")
@@ -168,7 +170,7 @@ class Base:
             occurred_at=item.occurred_at or self._now(),
             dated=item.occurred_at is not None,
             expires_at=item.expires_at,
-            terms=terms(content.text),
+            terms=terms(content.text) if self._postings else {},
         )
 
 

@@ -27,7 +27,9 @@ class Memory(Writing, Reading, Erasing):
     anything is embedded or written (None, which must be asked for, masks nothing); ``indexes`` hold
     artefacts outside the database; ``events`` takes one content-free event per erasure (default:
     the logger ``memory.erasure``); ``subject_pepper`` keys the hashes that evidence holds;
-    ``clock`` returns the time, with its zone.
+    ``postings=False`` stores no words, which makes writing cheaper and recall by words impossible:
+    for a host that recalls by person, time or vector only. ``clock`` returns the time, with its
+    zone.
 
     The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks of
     one event loop; make one, with a store of its own, per loop. It connects on first use;

@@ -9,9 +9,14 @@ __all__ = ["NO_TERMS", "note"]
 NO_TERMS = "nothing found: the text holds no word to search for"
 
 
-def note(found: Found) -> str:
-    """Return the note, so that a broken pipeline does not look like an honest empty memory."""
+def note(found: Found, *, masked: bool = False) -> str:
+    """Return the note, so that a broken pipeline does not look like an honest empty memory.
+
+    ``masked`` is whether redaction changed the metadata that was asked for.
+    """
     parts = [found.how]
+    if masked:
+        parts.append("the metadata was masked before it was compared")
     if found.skipped:
         parts.append(f"{found.skipped} skipped because embedded by another model")
     if not found.hits:

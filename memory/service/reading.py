@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from memory import fingerprint, validation, vectors
@@ -29,6 +29,8 @@ from memory.types import (
 from memory.vectors import Vector
 
 __all__ = ["Reading"]
+
+_BY_WORDS: Final = frozenset({"lexical", "keyword", "hybrid"})
 
 
 class Reading(Base):
@@ -61,7 +63,8 @@ class Reading(Base):
 
         A record is found if it is about any of ``subject_keys``, or about all of them with
         ``subject_match="all"``. ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
-        ``metadata`` is containment as ``jsonb @>``. Superseded versions are hidden unless
+        ``metadata`` is containment as ``jsonb @>``, masked first as what is stored was, so that a
+        masked value stands for all values of its mask. Superseded versions are hidden unless
         ``include_superseded``; what has expired always is. Hits that score below ``min_score``, on
         the scale of the strategy (:class:`memory.types.Hit`), are left out; ``recent`` has no
         scores and refuses it. ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the
@@ -82,19 +85,24 @@ class Reading(Base):
         vector = None if embedding is None else vectors.vector(embedding)
         chosen = self._strategy(validation.strategy(strategy), wanted, vector)
         least, share = _scoring(chosen, min_score, neighbours)
+        filters, masked = await self._masked(filters)
         query = await self._query(chosen, filters, most, wanted, vector)
         query = replace(query, min_score=least, neighbours=share)
         if chosen == "lexical" and not query.terms:
             return Recall(strategy=chosen, note=NO_TERMS, exact=True, hits=())
         found = await self._store.search(tenant_key, query)
-        return Recall(strategy=chosen, note=note(found), exact=found.exact, hits=found.hits)
+        return Recall(
+            strategy=chosen, note=note(found, masked=masked), exact=found.exact, hits=found.hits
+        )
 
     def _strategy(
         self, asked: Strategy | None, text: str | None, vector: array[float] | None
     ) -> Strategy:
         can_embed = vector is not None or (text is not None and self._embedder is not None)
         if asked is None:
-            return "vector" if can_embed else "lexical" if text is not None else "recent"
+            asked = "vector" if can_embed else "lexical" if text is not None else "recent"
+        if asked in _BY_WORDS and not self._postings:
+            raise InvalidInputError("strategy", f"must not be {asked} without postings")
         if asked in ("keyword", "hybrid"):
             raise InvalidInputError("strategy", "keyword and hybrid are not available yet")
         if asked == "vector" and not can_embed:
@@ -153,6 +161,14 @@ class Reading(Base):
             now=self._now(),
         )
 
+    async def _masked(self, filters: Filters) -> tuple[Filters, bool]:
+        """Mask the metadata as what is stored was, and say whether anything had to be."""
+        if not filters.metadata:
+            return filters, False
+        (content,) = await self._redacted([("", filters.metadata)])
+        masked = replace(filters, metadata=checked_metadata(content.metadata))
+        return masked, bool(content.paths)
+
     async def get(self, tenant_key: str, *, record_id: UUID | str) -> Record | None:
         """Return one record, superseded or not; None where it is absent or expired."""
         tenant_key = validation.tenant(tenant_key)
@@ -195,7 +211,9 @@ class Reading(Base):
             include_superseded,
         )
         below = None if after is None else validation.record_id(after, "after")
-        return await self._store.records(tenant_key, filters, below, validation.limit(limit))
+        most = validation.limit(limit)
+        filters, _ = await self._masked(filters)
+        return await self._store.records(tenant_key, filters, below, most)
 
     async def erasure_history(self, tenant_key: str, *, limit: int = 100) -> list[Tombstone]:
         """Return the tombstones of past erasures: newest first, ``limit`` at most (1 to 1,000).

@@ -108,6 +108,32 @@ async def test_a_masked_query_finds_the_masked_text(acme):
     assert MAIL not in found.note
 
 
+async def test_a_metadata_filter_is_masked_as_what_is_stored_was(acme):
+    told = await acme.remember(
+        text="note one", subject_keys="p", metadata={"who": {"mail": [MAIL], MAIL: 1}, "n": 1}
+    )
+    await acme.remember(text="note two", subject_keys="p", metadata={"who": {"mail": []}, "n": 1})
+    for asked in ({"who": {"mail": [MAIL]}}, {"who": {MAIL: 1}}, told.record.metadata):
+        assert await acme.records(metadata=asked) == [told.record]
+        for query in ({"text": "note"}, {}):
+            found = await acme.recall(metadata=asked, **query)
+            assert [hit.record for hit in found.hits] == [told.record]
+            assert ("metadata was masked" in found.note) is (MAIL in str(asked))
+            assert MAIL not in found.note
+    plain = await acme.recall(metadata={"n": 1})
+    assert len(plain.hits) == 2
+    assert "masked" not in plain.note
+
+
+async def test_a_metadata_filter_that_grows_in_masking_is_held_to_its_limit(memory_factory):
+    acme = memory_factory(redactor=Shouting("tulip", "x" * 40_000)).for_tenant("acme")
+    for verb in (acme.recall, acme.records):
+        with pytest.raises(InvalidInputError) as refused:
+            await verb(metadata={"a": "tulip", "b": "tulip"})
+        assert refused.value.field == "metadata"
+        await verb(metadata={"a": "tulip"})
+
+
 async def test_no_redactor_must_be_asked_for(memory_factory):
     acme = memory_factory(redactor=None).for_tenant("acme")
     told = await acme.remember(text=f"at {MAIL}", subject_keys="p", metadata={"m": MAIL})

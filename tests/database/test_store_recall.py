@@ -99,8 +99,12 @@ def question(chance: random.Random) -> dict[str, Any]:
         "since": maybe(NOON - timedelta(hours=chance.randint(10, 30))),
         "until": maybe(NOON - timedelta(hours=chance.randint(0, 9))),
         "metadata": maybe(chance.choice([{"n": 1}, {"at": {"desk": 0}}, {"at": {}}, {}])),
+        "subject_match": chance.choice(["any", "all"]),
+        "include_superseded": chance.random() < 0.3,
         "limit": chance.choice([1, 3, 8, 50, 1_000]),
     }
+    if strategy != "recent":
+        asked["min_score"] = maybe(chance.choice([-0.5, 0, 0.25, 1 / 3, 0.5, 1]))
     if strategy == "vector":
         asked["embedding"] = [chance.uniform(-1, 1) for _ in range(chance.choice([2, 3, 3, 4]))]
     if strategy == "lexical":

@@ -77,7 +77,7 @@ def plugs_fit() -> None:
         subject_pepper=b"pepper",
         clock=lambda: datetime.now(UTC),
     )
-    Memory(embedder=hashing, redactor=None)
+    Memory(embedder=hashing, redactor=None, postings=False)
 
 
 async def writes(memory: Memory, record: Record) -> None:
