@@ -23,6 +23,7 @@ from memory.errors import (
     UnknownSourceError,
 )
 from memory.maintenance.verify import verify_install
+from memory.portability import Exported, ExportedDecision, ExportedRecord
 from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redactor
 from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
@@ -60,6 +61,9 @@ __all__ = [
     "Embedder",
     "ErasureEvent",
     "EventSink",
+    "Exported",
+    "ExportedDecision",
+    "ExportedRecord",
     "Finding",
     "HashingEmbedder",
     "Hit",

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
+from memory.portability import ExportedDecision, ExportedRecord
 from memory.types import (
     Capabilities,
     Finding,
@@ -289,6 +290,31 @@ class Store(Protocol):
 
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
         """Return the newest tombstones first."""
+        ...
+
+    async def concerning(self, tenant_key: str, subject_key: str) -> bytes:
+        """Return the ids of all records that forgetting the person would erase, ascending.
+
+        End to end, 16 bytes each: a million are 16 MB, where a list would take seven times that.
+        """
+        ...
+
+    async def exported(
+        self, tenant_key: str, subject_key: str, record_ids: Sequence[UUID], *, vectors: bool
+    ) -> list[ExportedRecord]:
+        """Return these records as the person's, ascending, without those that are gone."""
+        ...
+
+    async def tombstones_of(
+        self, tenant_key: str, subject_hash: str, after: Tombstone | None, limit: int
+    ) -> list[Tombstone]:
+        """Return the person's tombstones by ``(erasure_id, seq)``, from behind ``after``."""
+        ...
+
+    async def decisions_of(
+        self, tenant_key: str, subject_hash: str, after: int, limit: int
+    ) -> list[ExportedDecision]:
+        """Return the decisions about the person by ``seq``, from behind ``after``."""
         ...
 
     async def register(

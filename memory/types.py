@@ -7,12 +7,13 @@ leaks nothing. Times are timezone-aware and in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from memory import rendering
+from memory.plain import plain
 
 __all__ = [
     "Anchor",
@@ -235,6 +236,11 @@ class Tombstone:
     format: int
     previous: str
     digest: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types; ``type`` is ``tombstone``."""
+        values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+        return {"type": "tombstone", **values}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from memory import validation
 from memory.service.erasing import Erasing
+from memory.service.exporting import Exporting
 from memory.service.reading import Reading
 from memory.service.writing import Writing
 
@@ -19,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Memory(Writing, Reading, Erasing):
+class Memory(Writing, Reading, Erasing, Exporting):
     """Agent memory that can be erased.
 
     ``Memory()`` alone works, in this process and without a server. ``store`` is where records live;
@@ -91,5 +92,6 @@ class TenantMemory:
     forget = _bound(Memory.forget)
     forget_record = _bound(Memory.forget_record)
     purge_outstanding = _bound(Memory.purge_outstanding)
+    export = _bound(Memory.export)
     erasure_history = _bound(Memory.erasure_history)
     subject_fingerprint = _bound(Memory.subject_fingerprint)

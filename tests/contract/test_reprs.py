@@ -64,6 +64,9 @@ async def results(memory):
         assert found.hits
         yield found
         yield found.hits[0]
+    exported = memory.export(tenant, subject_key=PLANTED["subject"], vectors=True)
+    async for entry in exported:
+        yield entry
     rehearsal = await memory.forget(tenant, subject_key=PLANTED["subject"], dry_run=True)
     assert rehearsal.bystander_keys == ("planted:other",)
     yield rehearsal

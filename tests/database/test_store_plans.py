@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from memory import Memory, PartialErasureError, Recall, Record, Tombstone
+from memory import Exported, Memory, PartialErasureError, Recall, Record, Tombstone
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from rawsql import Connection
@@ -58,6 +58,7 @@ READS: dict[str, Read] = {
     "records of a person": lambda m, t: m.records(t, subject_keys="ann"),
     "history": lambda m, t: m.history(t, record_key="plan"),
     "tombstones": lambda m, t: m.erasure_history(t, limit=10),
+    "export": lambda m, t: exported(m, t),
     "owing": lambda m, t: m.purge_outstanding(t),
 }
 # These look at everything the tenant holds.
@@ -68,6 +69,11 @@ UNBOUNDED: dict[str, Read] = {
     "records of a kind": lambda m, t: m.records(t, limit=10, kinds=["episodic", "summary"]),
     "next page": lambda m, t: m.records(t, limit=10, after=UUID(int=(1 << 128) - 1)),
 }
+
+
+async def exported(memory: Memory, tenant: str) -> list[Exported]:
+    """Everything held about a person."""
+    return [entry async for entry in memory.export(tenant, subject_key="ann", vectors=True)]
 
 
 def shown(answer: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 from typing import assert_type
 from uuid import UUID
@@ -14,6 +14,8 @@ from memory import (
     Embedder,
     ErasureEvent,
     EventSink,
+    Exported,
+    ExportedRecord,
     Finding,
     HashingEmbedder,
     InMemoryStore,
@@ -133,6 +135,15 @@ async def reads(memory: Memory, record: Record) -> None:
     assert_type(memory.subject_fingerprint("acme", subject_key="p"), str)
     assert_type(await memory.capabilities(), Capabilities)
     assert_type(await memory.ready(), Readiness)
+
+
+async def shows(memory: Memory) -> None:
+    stream = memory.export("acme", subject_key="p", vectors=True)
+    assert_type(stream, AsyncGenerator[Exported, None])
+    async for entry in memory.for_tenant("acme").export(subject_key="p"):
+        entry.to_dict()
+        if isinstance(entry, ExportedRecord):
+            assert_type(entry.sources, tuple[UUID, ...])
 
 
 async def erases(memory: Memory, record_id: UUID) -> None:

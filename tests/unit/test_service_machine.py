@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory import Memory, fingerprint
+from memory import ExportedRecord, Memory, fingerprint
 
 PEOPLE = ["ann", "bob", "cy", "dee"]
 
@@ -74,9 +74,14 @@ class History:
             if row.origin == "remembered" and row.superseded_at is None:
                 await self.acme.supersede(record_id=ids[0], text="new", subject_keys=second)
 
+    async def held(self, person):
+        stream = self.acme.export(subject_key=person)
+        return [entry.record_id async for entry in stream if isinstance(entry, ExportedRecord)]
+
     async def erased(self, verb, **arguments):
         before = dict(self.shelf.rows)
         artefacts = dict(self.shelf.artefacts)
+        held = await self.held(arguments.get("subject_key", "ann"))
         rehearsal = await verb(**arguments, dry_run=True)
         receipt = await verb(**arguments, expect=rehearsal.closure)
         gone = before.keys() - self.shelf.rows.keys()
@@ -99,6 +104,8 @@ class History:
         stones = [s for s in self.shelf.tombstones if s.erasure_id == receipt.erasure_id]
         assert tuple(sorted(stone.subject_hash for stone in stones)) == receipt.subject_hashes
         if "subject_key" in arguments:
+            if arguments["kinds"] is None:
+                assert fingerprint.closure_digest(held) == receipt.closure
             (stone,) = stones
             assert stone.memories + stone.derived == len(gone)
             if arguments["kinds"] is None:

@@ -9,7 +9,9 @@ from uuid import UUID
 
 from memory import fingerprint, purging, ranking, vectors
 from memory.errors import InstallError
+from memory.portability import ExportedDecision, ExportedRecord
 from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
+from memory.stores.in_memory import exporting
 from memory.stores.in_memory.erasing import erase
 from memory.stores.in_memory.shelf import Row, Shelf, copied
 from memory.types import (
@@ -131,6 +133,30 @@ class InMemoryStore:
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
         """See :meth:`memory.ports.Store.tombstones`."""
         return self._shelf(tenant_key).tombstones[: -limit - 1 : -1]
+
+    async def concerning(self, tenant_key: str, subject_key: str) -> bytes:
+        """See :meth:`memory.ports.Store.concerning`."""
+        found = exporting.concerning(self._shelf(tenant_key), subject_key)
+        return b"".join(item.bytes for item in sorted(found))
+
+    async def exported(
+        self, tenant_key: str, subject_key: str, record_ids: Sequence[UUID], *, vectors: bool
+    ) -> list[ExportedRecord]:
+        """See :meth:`memory.ports.Store.exported`."""
+        shelf = self._shelf(tenant_key)
+        return exporting.exported(shelf, subject_key, record_ids, vectors=vectors)
+
+    async def tombstones_of(
+        self, tenant_key: str, subject_hash: str, after: Tombstone | None, limit: int
+    ) -> list[Tombstone]:
+        """See :meth:`memory.ports.Store.tombstones_of`."""
+        return exporting.tombstones_of(self._shelf(tenant_key), subject_hash, after, limit)
+
+    async def decisions_of(
+        self, tenant_key: str, subject_hash: str, after: int, limit: int
+    ) -> list[ExportedDecision]:
+        """See :meth:`memory.ports.Store.decisions_of`."""
+        return []
 
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]

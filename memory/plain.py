@@ -1,0 +1,23 @@
+"""Values as plain JSON types. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+__all__ = ["plain"]
+
+
+def plain(value: Any) -> Any:
+    """Return the value with times in ISO 8601 (UTC), ids as strings and sequences as lists."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

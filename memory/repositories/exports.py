@@ -1,0 +1,161 @@
+"""Reading everything held about a person, page by page, as the application's role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import AnyRow, fetch
+from memory.portability import ExportedDecision, ExportedRecord
+from memory.repositories.rows import COLUMNS, LINKS, record
+from memory.repositories.tenancy import SETTING
+from memory.types import Tombstone
+
+__all__ = ["concerning", "decisions", "records", "tombstones"]
+
+# From every link, inherited ones too: that is what memory.forget reaches from the direct ones, and
+# the strays that damage left behind.
+_CONCERNING: Final = f"""
+{SETTING}
+select c.ids from s
+cross join lateral (
+    with recursive reach (record_id) as (
+        select l.record_id from memory.record_subjects as l
+        where l.tenant_key = s.t and l.subject_key = $2
+        union
+        select p.derived_id from reach as r
+        cross join lateral (
+            select e.derived_id from memory.provenance as e
+            where e.tenant_key = s.t and e.source_id = r.record_id offset 0
+        ) as p
+    )
+    select string_agg(uuid_send(r.record_id), '' order by r.record_id) as ids from reach as r
+    limit 1
+) as c
+"""
+
+
+async def concerning(connection: AsyncConnection, tenant_key: str, subject_key: str) -> bytes:
+    """Return the ids of all records that an erasure of the person takes, end to end."""
+    rows = await fetch(connection, _CONCERNING, tenant_key, subject_key)
+    return bytes(rows[0].ids or b"")
+
+
+_MORE: Final = """
+    coalesce((
+        select not l.inherited from memory.record_subjects as l
+        where l.tenant_key = s.t and l.record_id = r.record_id and l.subject_key = $4
+    ), false) as directly,
+    array(
+        select p.derived_id from memory.provenance as p
+        where p.tenant_key = s.t and p.source_id = r.record_id order by p.derived_id
+    ) as derived,
+    array(
+        select a.adapter from memory.artefacts as a
+        where a.tenant_key = s.t and a.record_id = r.record_id order by a.adapter, a.artefact_id
+    ) as adapters,
+    array(
+        select a.artefact_id from memory.artefacts as a
+        where a.tenant_key = s.t and a.record_id = r.record_id order by a.adapter, a.artefact_id
+    ) as artefact_ids
+"""
+
+_RECORDS: Final = f"""
+{SETTING}
+select {COLUMNS}, {LINKS}, r.held, case when $5::boolean then r.embedding end as embedding, {_MORE}
+from s
+cross join lateral (
+    select r.* from memory.each($2::uuid[]) as u (id)
+    cross join lateral (
+        select r.* from memory.records as r
+        where r.tenant_key = s.t and r.record_id = u.id offset 0
+    ) as r
+    limit $3
+) as r
+"""
+
+
+async def records(
+    connection: AsyncConnection,
+    tenant_key: str,
+    subject_key: str,
+    record_ids: Sequence[UUID],
+    *,
+    vectors: bool,
+) -> list[ExportedRecord]:
+    """Return the records that are still there, ascending, as the person's."""
+    rows = await fetch(
+        connection,
+        _RECORDS,
+        tenant_key,
+        list(record_ids),
+        len(record_ids),
+        subject_key,
+        vectors,
+    )
+    found = [_exported(tenant_key, subject_key, row) for row in rows]
+    return sorted(found, key=lambda item: item.record_id)
+
+
+def _exported(tenant_key: str, subject_key: str, row: AnyRow) -> ExportedRecord:
+    return ExportedRecord.of(
+        record(tenant_key, row),
+        subject_key,
+        directly=row.directly,
+        embedding=None if row.embedding is None else tuple(row.embedding),
+        held=row.held,
+        derived=tuple(row.derived),
+        artefacts=tuple(zip(row.adapters, row.artefact_ids, strict=True)),
+    )
+
+
+_STONES: Final = ", ".join(f"t.{item.name}" for item in fields(Tombstone))
+
+_TOMBSTONES: Final = f"""
+{SETTING}
+select {_STONES} from s
+cross join lateral (
+    select t.* from memory.tombstones as t
+    where t.tenant_key = s.t and t.subject_hash = $2
+        and ($3::uuid is null or (t.erasure_id, t.seq) > ($3, $4))
+    order by t.erasure_id, t.seq limit $5
+) as t
+order by t.erasure_id, t.seq
+"""
+
+
+async def tombstones(
+    connection: AsyncConnection,
+    tenant_key: str,
+    subject_hash: str,
+    after: Tombstone | None,
+    limit: int,
+) -> list[Tombstone]:
+    """Return the person's tombstones by erasure, from behind ``after``."""
+    place = (None, None) if after is None else (after.erasure_id, after.seq)
+    rows = await fetch(connection, _TOMBSTONES, tenant_key, subject_hash, *place, limit)
+    return [Tombstone(**row._mapping) for row in rows]
+
+
+_DECISIONS: Final = f"""
+{SETTING}
+select d.seq, d.subject_hash, d.action, d.at from s
+cross join lateral (
+    select d.* from memory.decisions as d
+    where d.tenant_key = s.t and d.subject_hash = $2 and d.seq > $3
+    order by d.seq limit $4
+) as d
+order by d.seq
+"""
+
+
+async def decisions(
+    connection: AsyncConnection, tenant_key: str, subject_hash: str, after: int, limit: int
+) -> list[ExportedDecision]:
+    """Return the decisions about the person, oldest first, from behind ``after``."""
+    rows = await fetch(connection, _DECISIONS, tenant_key, subject_hash, after, limit)
+    return [ExportedDecision(**row._mapping) for row in rows]

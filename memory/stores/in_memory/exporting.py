@@ -1,0 +1,66 @@
+"""What a shelf holds about a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from memory import lineage
+from memory.portability import ExportedRecord
+from memory.stores.in_memory.shelf import Row, Shelf, copied
+from memory.types import Tombstone
+
+__all__ = ["concerning", "exported", "tombstones_of"]
+
+
+def concerning(shelf: Shelf, subject_key: str) -> set[UUID]:
+    """Return the ids of all records that forgetting the person would erase."""
+    about = [record_id for record_id, row in shelf.rows.items() if subject_key in row.subjects]
+    return lineage.closure(about, shelf.derived_from)
+
+
+def exported(
+    shelf: Shelf, subject_key: str, record_ids: Sequence[UUID], *, vectors: bool
+) -> list[ExportedRecord]:
+    """Return the records that are still there, ascending, as the person's."""
+    artefacts: dict[UUID, list[tuple[str, str]]] = {}
+    for artefact, sources in sorted(shelf.artefacts.items()):
+        for source in sources:
+            artefacts.setdefault(source, []).append(artefact)
+    return [
+        _exported(shelf.rows[item], subject_key, vectors, shelf.derived_from, artefacts)
+        for item in sorted(record_ids)
+        if item in shelf.rows
+    ]
+
+
+def _exported(
+    row: Row,
+    subject_key: str,
+    vectors: bool,
+    derived_from: dict[UUID, set[UUID]],
+    artefacts: dict[UUID, list[tuple[str, str]]],
+) -> ExportedRecord:
+    record_id = row.record.record_id
+    return ExportedRecord.of(
+        copied(row.record),
+        subject_key,
+        directly=subject_key in row.direct,
+        embedding=tuple(row.embedding) if vectors and row.embedding is not None else None,
+        derived=tuple(sorted(derived_from.get(record_id, ()))),
+        artefacts=tuple(artefacts.get(record_id, ())),
+    )
+
+
+def tombstones_of(
+    shelf: Shelf, subject_hash: str, after: Tombstone | None, limit: int
+) -> list[Tombstone]:
+    """Return the person's tombstones by erasure, from behind ``after``."""
+    found = [stone for stone in shelf.tombstones if stone.subject_hash == subject_hash]
+    if after is not None:
+        found = [stone for stone in found if _place(stone) > _place(after)]
+    return sorted(found, key=_place)[:limit]
+
+
+def _place(stone: Tombstone) -> tuple[UUID, int]:
+    return (stone.erasure_id, stone.seq)

@@ -1,0 +1,45 @@
+"""Showing what is held: each step is one statement, and holds no connection after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from memory.portability import ExportedDecision, ExportedRecord
+from memory.repositories import exports
+from memory.stores.postgres.base import Base
+from memory.types import Tombstone
+
+__all__ = ["Exporting"]
+
+
+class Exporting(Base):
+    """The methods of :class:`memory.ports.Store` that show what is held."""
+
+    async def concerning(self, tenant_key: str, subject_key: str) -> bytes:
+        """See :meth:`memory.ports.Store.concerning`."""
+        return await self._access.single(lambda c: exports.concerning(c, tenant_key, subject_key))
+
+    async def exported(
+        self, tenant_key: str, subject_key: str, record_ids: Sequence[UUID], *, vectors: bool
+    ) -> list[ExportedRecord]:
+        """See :meth:`memory.ports.Store.exported`."""
+        return await self._access.single(
+            lambda c: exports.records(c, tenant_key, subject_key, record_ids, vectors=vectors)
+        )
+
+    async def tombstones_of(
+        self, tenant_key: str, subject_hash: str, after: Tombstone | None, limit: int
+    ) -> list[Tombstone]:
+        """See :meth:`memory.ports.Store.tombstones_of`."""
+        return await self._access.single(
+            lambda c: exports.tombstones(c, tenant_key, subject_hash, after, limit)
+        )
+
+    async def decisions_of(
+        self, tenant_key: str, subject_hash: str, after: int, limit: int
+    ) -> list[ExportedDecision]:
+        """See :meth:`memory.ports.Store.decisions_of`."""
+        return await self._access.single(
+            lambda c: exports.decisions(c, tenant_key, subject_hash, after, limit)
+        )
