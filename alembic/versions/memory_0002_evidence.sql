@@ -99,6 +99,11 @@ begin
         values (proof.tenant_key, 1, '')
         on conflict (tenant_key) do update set seq = h.seq + 1
         returning h.seq, h.digest into stone.seq, stone.previous;
+        if stone.seq = 1 then
+            -- Whoever walks the tenants finds its chain, also where no record was ever linked.
+            insert into memory.tenants (tenant_key) values (proof.tenant_key)
+            on conflict do nothing;
+        end if;
         stone.tenant_key := proof.tenant_key;
         stone.erasure_id := proof.erasure_id;
         stone.subject_hash := proof.subject_hash;

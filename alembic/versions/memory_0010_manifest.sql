@@ -207,7 +207,7 @@ f
     select ''memory_0012'';
 '),
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
-    ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
+    ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
     ('function', 'settle', '7cfd5c8c4d47de6478227d745a43689d'),
     ('function', 'settle_purges', 'fb61db383f636dfaaafc308d1150f6d7'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),

@@ -258,3 +258,13 @@ async def test_a_prepared_transaction_is_sealed_when_it_is_prepared() -> None:
         finally:
             await superuser.close()
             await connection.close()
+
+
+async def test_the_tenant_of_every_chain_is_known_to_who_walks_them(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        await forget(client, tenant, "stranger")
+    assert len(await tombstones(inspector, tenant)) == 1
+    known = "select count(*) from memory.tenants where tenant_key = $1"
+    assert await inspector.fetchval(known, tenant) == 1
