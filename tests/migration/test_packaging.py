@@ -63,6 +63,21 @@ def test_the_wheel_carries_the_migrations_inside_the_package(wheel: Path, root: 
     assert "memory/py.typed" in names
 
 
+def test_the_wheel_carries_the_vocabulary_with_its_licence_and_notice(
+    wheel: Path, root: Path
+) -> None:
+    folder = "memory/integrations/bert_uncased"
+    info = f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"
+    with zipfile.ZipFile(wheel) as packed:
+        for name in ("vocab.txt", "LICENSE", "NOTICE"):
+            assert packed.read(f"{folder}/{name}") == (root / folder / name).read_bytes()
+        licences = {name for name in packed.namelist() if name.startswith(f"{info}/licenses/")}
+        described = packed.read(f"{info}/METADATA").decode()
+    given = ("LICENSE", f"{folder}/LICENSE", f"{folder}/NOTICE")
+    assert licences == {f"{info}/licenses/{name}" for name in given}
+    assert "License-Expression: MIT AND Apache-2.0" in described
+
+
 def test_two_lines_of_ini_deploy_it(scripts: Path, empty: Database, tmp_path: Path) -> None:
     (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = memory:migrations\n")
     url = {"MEMORY_DATABASE_URL": empty.owner_url}

