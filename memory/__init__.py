@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from types import ModuleType
 
-from memory import fingerprint, maintenance, redaction
+from memory import fingerprint, maintenance, redaction, tombstones
 from memory.embedding import HashingEmbedder
 from memory.errors import (
     ConflictError,
@@ -22,6 +22,10 @@ from memory.errors import (
     UnknownRecordError,
     UnknownSourceError,
 )
+from memory.maintenance.check import check
+from memory.maintenance.checks.faults import CheckReport, Fault
+from memory.maintenance.replay import Replayed, replay
+from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
 from memory.portability import Exported, ExportedDecision, ExportedRecord
 from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redactor
@@ -54,6 +58,7 @@ __all__ = [
     "Anchor",
     "Capabilities",
     "Check",
+    "CheckReport",
     "ConflictError",
     "Counts",
     "Derived",
@@ -64,6 +69,7 @@ __all__ = [
     "Exported",
     "ExportedDecision",
     "ExportedRecord",
+    "Fault",
     "Finding",
     "HashingEmbedder",
     "Hit",
@@ -86,6 +92,7 @@ __all__ = [
     "Record",
     "Redactor",
     "Remembered",
+    "Replayed",
     "RetryableError",
     "Scope",
     "StoreUnavailableError",
@@ -98,11 +105,15 @@ __all__ = [
     "UnknownRecordError",
     "UnknownSourceError",
     "__version__",
+    "check",
     "embedded",
+    "export_tombstones",
     "fingerprint",
     "maintenance",
     "migrate",
     "redaction",
+    "replay",
+    "tombstones",
     "verify_install",
 ]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import assert_type
 from uuid import UUID
 
+import memory
 from memory import (
+    Anchor,
     Capabilities,
+    CheckReport,
     Derived,
     DerivedIndex,
     Embedder,
@@ -16,6 +19,7 @@ from memory import (
     EventSink,
     Exported,
     ExportedRecord,
+    Fault,
     Finding,
     HashingEmbedder,
     InMemoryStore,
@@ -28,6 +32,7 @@ from memory import (
     Record,
     Redactor,
     Remembered,
+    Replayed,
     TenantMemory,
     Tombstone,
 )
@@ -175,3 +180,14 @@ async def tenant_is_bound(memory: Memory, record: Record) -> None:
 async def closes() -> None:
     async with Memory() as memory:
         await memory.remember("acme", text="x", subject_keys="p")
+
+
+async def proves(owner_url: str, lines: list[str]) -> None:
+    async for line in memory.export_tombstones(owner_url, tenant_key="acme"):
+        assert_type(line, str)
+    verified = memory.tombstones.verify(lines)
+    assert_type(verified.anchors, Mapping[str, Anchor])
+    report = await memory.check(owner_url, anchors=verified.anchors, tombstones=lines)
+    assert_type(report, CheckReport)
+    assert_type(report.faults, tuple[Fault, ...])
+    assert_type(await memory.replay(owner_url, lines, anchors=verified.anchors), Replayed)

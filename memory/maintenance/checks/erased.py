@@ -1,0 +1,67 @@
+"""People whose erasure is on record and whose records stand nevertheless."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import Access, AnyRow, fetch
+from memory.maintenance.checks.faults import Collector
+from memory.maintenance.due import Due, Stream, people
+from memory.repositories import tenancy
+
+__all__ = ["check_erased"]
+
+# A link keeps no time of its own: only a record that is directly about nobody else cannot have
+# been related to the person after the erasure.
+_OLDER: Final = """
+select count(*) as n, count(*) filter (where r.alone) as alone,
+    (array_agg(r.record_id::text))[:5] as examples
+from memory.record_subjects as l
+cross join lateral (
+    select r.record_id, r.origin = 'remembered' and not exists (
+        select from memory.record_subjects as k
+        where k.tenant_key = $1 and k.record_id = r.record_id
+            and k.subject_key <> l.subject_key and not k.inherited
+    ) as alone
+    from memory.records as r
+    where r.tenant_key = $1 and r.record_id = l.record_id and r.created_at < $3 offset 0
+) as r
+where l.tenant_key = $1 and l.subject_key = $2 and (not l.inherited or $4::boolean)
+"""
+
+
+async def check_erased(
+    access: Access, tenant_key: str, own: Mapping[str, Due], stream: Stream, found: Collector
+) -> None:
+    """Look for records older than their person's erasure.
+
+    ``own`` are the erasures of the database's chain. Those that only the stream knows are newer
+    than the backup that was restored, so every older record is one that came back.
+    """
+    found.add("chain_lost", tenant_key, stream.lost[tenant_key])
+    missing = stream.due.get(tenant_key, {})
+    async for subject_key, subject_hash, due in people(access, tenant_key, {**own, **missing}):
+        lost = subject_hash in missing
+        row = await access.several(_older(tenant_key, subject_key, due, lost))
+        back = row.n if lost else row.alone
+        examples = row.examples or ()
+        found.add("resurrected", tenant_key, back, *examples)
+        if not back:
+            found.add("older_than_erasure", tenant_key, row.n, *examples)
+    narrow = stream.narrowly.get(tenant_key, {})
+    async for subject_key, subject_hash, due in people(access, tenant_key, narrow):
+        if subject_hash not in missing:
+            row = await access.several(_older(tenant_key, subject_key, due, True))
+            found.add("narrow_not_repeated", tenant_key, row.n, *(row.examples or ()))
+
+
+def _older(tenant_key: str, subject_key: str, due: Due, lost: bool) -> Any:
+    async def work(connection: AsyncConnection) -> AnyRow:
+        await tenancy.enter(connection, tenant_key)
+        rows = await fetch(connection, _OLDER, tenant_key, subject_key, due.erased_at, lost)
+        return rows[0]
+
+    return work

@@ -1,0 +1,200 @@
+"""Erasing again what a restored backup brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import Access, fetch
+from memory.maintenance.due import Due, Lines, people, read
+from memory.maintenance.walking import Progress, Source, opened, silent
+from memory.repositories import tenancy
+from memory.types import Anchor, Scope
+
+__all__ = ["Replayed", "replay"]
+
+_BATCH: Final = 5_000
+
+
+@dataclass(kw_only=True, slots=True)
+class _Tally:
+    people: int = 0
+    records: int = 0
+    held: int = 0
+    adapters: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replayed:
+    """What a replay did.
+
+    Of the stream's ``tombstones``, ``known`` ones stand in the database's own chain: the backup was
+    taken after them. ``people`` had ``records`` erased again, derived ones included; ``held``
+    counts records that a legal hold kept. ``narrow`` counts by scope the tombstones that cannot be
+    repeated, since they do not say which records they took (``kinds``, ``record``), or need no
+    repeating, since the records still know when they expire (``retention``: call ``expire``).
+    ``outstanding`` are the external indexes that owe a purge now: call ``purge_outstanding``.
+    """
+
+    tombstones: int
+    known: int
+    people: int
+    records: int
+    held: int
+    narrow: Mapping[Scope, int]
+    outstanding: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that could be repeated was: nothing was kept by a hold."""
+        return not self.held
+
+
+async def replay(
+    engine_or_url: Source,
+    tombstones: Lines,
+    *,
+    anchors: Mapping[str, Anchor] | None = None,
+    known: bool = False,
+    progress: Progress = silent,
+) -> Replayed:
+    """Erase again, as the owner of the schema, whom the stream says was erased.
+
+    ``tombstones`` are the lines that :func:`export_tombstones` wrote, from a time after the backup:
+    an open file will do. They are verified to the end, against ``anchors`` too, before anything is
+    erased. For each tombstone of a whole person that the database's chain does not hold, the
+    records about that person created before it go, with all that was derived from them; what was
+    remembered after it stays. ``known`` repeats those too that the chain holds, for rows restored
+    into a living database: then go also, wrongly, older records that were related to the person
+    after the erasure.
+
+    Works tenant by tenant, 5,000 roots to a transaction; what was interrupted is called again. The
+    chain is continued and the stream's tombstones are not put into it: each transaction leaves a
+    tombstone of its own, with the ``erasure_id`` and reason of the one repeated. Blocks and holds
+    set after the backup are not in the stream: set them again.
+
+    Raises ``InvalidInputError`` for a stream that does not hold together, ``InstallError`` for a
+    role that is not the owner.
+    """
+    async with opened(engine_or_url) as access:
+        stream = await read(access, tombstones, anchors, known=known)
+        tally = _Tally()
+        for done, (tenant_key, due) in enumerate(stream.due.items()):
+            progress("tenants", done)
+            async for subject_key, subject_hash, erasure in people(access, tenant_key, due):
+                await _person(access, tenant_key, (subject_key, subject_hash), erasure, tally)
+                progress("people", tally.people)
+    return Replayed(
+        tombstones=stream.tombstones,
+        known=stream.known,
+        people=tally.people,
+        records=tally.records,
+        held=tally.held,
+        narrow=dict(stream.narrow),
+        outstanding=tuple(sorted(tally.adapters)),
+    )
+
+
+_OLDER: Final = """
+select coalesce(string_agg(uuid_send(r.record_id), '' order by r.record_id), '') as ids
+from memory.record_subjects as l
+cross join lateral (
+    select r.record_id from memory.records as r
+    where r.tenant_key = $1 and r.record_id = l.record_id and r.created_at < $3 offset 0
+) as r
+where l.tenant_key = $1 and l.subject_key = $2
+"""
+
+
+async def _person(
+    access: Access, tenant_key: str, person: tuple[str, str], due: Due, tally: _Tally
+) -> None:
+    """Erase a person's older records in batches."""
+    subject_key, subject_hash = person
+
+    async def older(connection: AsyncConnection) -> bytes:
+        await tenancy.enter(connection, tenant_key)
+        rows = await fetch(connection, _OLDER, tenant_key, subject_key, due.erased_at)
+        return bytes(rows[0].ids)
+
+    packed = await access.several(older)
+    erased = 0
+    for start in range(0, len(packed), 16 * _BATCH):
+        part = packed[start : start + 16 * _BATCH]
+        ids = [UUID(bytes=part[at : at + 16]) for at in range(0, len(part), 16)]
+        records, held, adapters = await access.several(
+            partial(_erase, tenant_key=tenant_key, subject_hash=subject_hash, ids=ids, due=due)
+        )
+        erased += records
+        tally.held += held
+        tally.adapters |= adapters
+    tally.records += erased
+    tally.people += erased > 0
+
+
+# The records to erase, locked as forget locks them: the roots that do not lead to a held record,
+# and what was derived from those.
+_LOCK: Final = """
+select memory.lock_subject($1, $2),
+    memory.lock_records($1, memory.closure($1, $3::uuid[]))
+"""
+_PLAN: Final = """
+with recursive reached (record_id) as materialized (
+    select u.id from unnest(memory.closure($1, $2::uuid[])) as u (id)
+),
+kept (record_id) as (
+    select r.record_id from reached as u
+    cross join lateral (
+        select r.record_id from memory.records as r
+        where r.tenant_key = $1 and r.record_id = u.record_id and r.held offset 0
+    ) as r
+    union
+    select e.source_id from kept as k
+    cross join lateral (
+        select p.source_id from memory.provenance as p
+        where p.tenant_key = $1 and p.derived_id = k.record_id offset 0
+    ) as e
+)
+select
+    array(
+        select u.id from unnest($2::uuid[]) as u (id)
+        except
+        select k.record_id from kept as k
+    ) as roots,
+    (
+        select count(*) from reached as u
+        where u.record_id in (select k.record_id from kept as k)
+    ) as held
+"""
+_COUNT: Final = """
+select count(*) as n from unnest(memory.closure($1, $2::uuid[])) as u (id)
+cross join lateral (
+    select from memory.records as r where r.tenant_key = $1 and r.record_id = u.id offset 0
+) as r
+"""
+_OWED: Final = """
+select distinct p.adapter from memory.purges as p where p.tenant_key = $1 and p.erasure_id = $2
+"""
+
+
+async def _erase(
+    connection: AsyncConnection, tenant_key: str, subject_hash: str, ids: list[UUID], due: Due
+) -> tuple[int, int, set[str]]:
+    """Erase these records and what was derived from them; return the counts and who owes purges."""
+    await tenancy.enter(connection, tenant_key)
+    await fetch(connection, _LOCK, tenant_key, subject_hash, ids)
+    plan = (await fetch(connection, _PLAN, tenant_key, ids))[0]
+    roots = list(plan.roots)
+    count = (await fetch(connection, _COUNT, tenant_key, roots))[0].n
+    if not count:
+        return 0, plan.held, set()
+    label = f"{due.erasure_id} {due.reason} {due.scope} {subject_hash}"
+    await fetch(connection, "select set_config('memory.erasure', $1, true)", label)
+    await fetch(connection, "select memory.delete_records($1, $2::uuid[])", tenant_key, roots)
+    rows = await fetch(connection, _OWED, tenant_key, due.erasure_id)
+    return count, plan.held, {row.adapter for row in rows}

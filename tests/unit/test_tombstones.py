@@ -1,0 +1,165 @@
+"""The stream of tombstones: what was edited, moved, left out or cut off is refused."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from memory import Anchor, InvalidInputError, tombstones
+from memory.fingerprint import tombstone_digest
+from memory.types import Tombstone
+
+START = datetime(2024, 5, 1, 12, 0, 0, 5, tzinfo=UTC)
+
+
+def chain(tenant, length):
+    found = []
+    for seq in range(1, length + 1):
+        stone = Tombstone(
+            tenant_key=tenant,
+            seq=seq,
+            erasure_id=UUID(int=seq),
+            subject_hash=f"{seq:064x}",
+            reason="subject_request",
+            scope="subject",
+            memories=seq,
+            derived=0,
+            provenance_edges=0,
+            artefacts=0,
+            erased_at=START + timedelta(hours=seq),
+            format=1,
+            previous=found[-1].digest if found else "",
+            digest="",
+        )
+        found.append(replace(stone, digest=tombstone_digest(stone)))
+    return found
+
+
+CHAINS = {"acmé": chain("acmé", 3), "globex": chain("globex", 2)}
+ENDS = {
+    tenant: Anchor(seq=stones[-1].seq, digest=stones[-1].digest)
+    for tenant, stones in CHAINS.items()
+}
+
+
+def stream():
+    lines = [tombstones.header()]
+    for tenant, stones in CHAINS.items():
+        lines += [tombstones.line(stone) for stone in stones]
+        lines.append(tombstones.head(tenant, ENDS[tenant]))
+    return [*lines, tombstones.footer(5)]
+
+
+def test_a_stream_gives_back_every_tombstone():
+    assert list(tombstones.read(stream())) == [*CHAINS["acmé"], *CHAINS["globex"]]
+    verified = tombstones.verify([f"{line}\n".encode() for line in stream()])
+    assert (verified.tombstones, verified.anchors) == (5, ENDS)
+    assert "acm" not in repr(verified)
+
+
+def test_an_empty_installation_has_a_stream_too():
+    lines = [tombstones.header(), tombstones.footer(0)]
+    assert tombstones.verify(lines).tombstones == 0
+
+
+def edited(number, **values):
+    lines = stream()
+    lines[number] = json.dumps({**json.loads(lines[number]), **values})
+    return lines
+
+
+def moved(first, second):
+    lines = stream()
+    lines[first], lines[second] = lines[second], lines[first]
+    return lines
+
+
+def without(*numbers):
+    return [line for number, line in enumerate(stream()) if number not in numbers]
+
+
+BROKEN = {
+    "empty": [],
+    "a count edited": edited(2, memories=9),
+    "a time edited": edited(2, erased_at="2020-01-01T00:00:00+00:00"),
+    "a time without its zone": edited(2, erased_at="2024-05-01T14:00:00"),
+    "a person edited": edited(1, subject_hash="0" * 64),
+    "a tenant edited": edited(2, tenant_key="globex"),
+    "a tenant of no characters": edited(1, tenant_key=""),
+    "a lone surrogate": edited(1, tenant_key="\ud800"),
+    "a digest edited": edited(3, digest="0" * 64),
+    "a field too many": edited(1, note="secret"),
+    "a text for a number": edited(1, memories="1"),
+    "true for a number": edited(1, memories=True),
+    "a negative number": edited(1, memories=-1),
+    "an unknown format": edited(1, format=2),
+    "an unknown reason": edited(1, reason="secret"),
+    "a list for a reason": edited(1, reason=["subject_request"]),
+    "an id that is none": edited(1, erasure_id="secret"),
+    "a hash that is none": edited(1, subject_hash="SECRET"),
+    "another stream": edited(0, format="other"),
+    "two moved": moved(1, 2),
+    "the newest of two tenants exchanged": moved(3, 6),
+    "heads exchanged": moved(4, 7),
+    "the oldest left out": without(1),
+    "one in the middle left out": without(2),
+    "the newest left out": without(3),
+    "a head left out": without(4),
+    "a tenant left out": without(5, 6, 7),
+    "cut short": without(8),
+    "cut in a tenant": stream()[:3],
+    "without its first line": without(0),
+    "repeated": [*stream(), *stream()],
+    "a tenant twice": [*stream()[:5], *stream()[1:]],
+    "not JSON": [stream()[0], "secret"],
+    "not an object": [stream()[0], "[1]"],
+    "not UTF-8": [stream()[0].encode(), b"\xff\xfe"],
+    "nested too deep": [stream()[0], "[" * 100_000],
+    "of another kind": [stream()[0], '{"type":"secret"}'],
+    "the end counted wrong": edited(8, tombstones=4),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_stream_is_refused_without_a_value(name):
+    with pytest.raises(InvalidInputError) as caught:
+        tombstones.verify(BROKEN[name])
+    shown = "".join(traceback.format_exception(caught.value, chain=True)).lower()
+    assert str(caught.value).startswith("tombstones")
+    message = str(caught.value)
+    for value in ("secret", "acm", "globex", "0" * 20):
+        assert value not in message
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None, shown
+
+
+def test_an_anchor_finds_a_stream_that_was_rewritten_or_is_too_old():
+    passed = {"acmé": Anchor(seq=2, digest=CHAINS["acmé"][1].digest)}
+    assert tombstones.verify(stream(), passed).tombstones == 5
+    assert tombstones.verify(stream(), ENDS).tombstones == 5
+    for anchor in (
+        Anchor(seq=2, digest="0" * 64),
+        Anchor(seq=4, digest=CHAINS["acmé"][1].digest),
+    ):
+        with pytest.raises(InvalidInputError, match="anchor"):
+            tombstones.verify(stream(), {"acmé": anchor})
+    with pytest.raises(InvalidInputError, match="anchor"):
+        tombstones.verify(stream(), {"initech": Anchor(seq=1, digest="0" * 64)})
+
+
+def test_who_rewrites_everything_is_found_by_an_anchor_only():
+    rewritten = chain("acmé", 2)
+    lines = [
+        tombstones.header(),
+        *(tombstones.line(stone) for stone in rewritten),
+        tombstones.head("acmé", Anchor(seq=2, digest=rewritten[-1].digest)),
+        tombstones.footer(2),
+    ]
+    assert tombstones.verify(lines).tombstones == 2
+    with pytest.raises(InvalidInputError, match="anchor"):
+        tombstones.verify(lines, {"acmé": ENDS["acmé"]})
