@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from memory.errors import InvalidInputError
 from memory.tokens import terms
+from memory.turns import Turns
 from memory.vectors import MAX_DIMENSIONS, norm
 
 __all__ = ["HashingEmbedder"]
@@ -28,7 +29,12 @@ class HashingEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text; see :class:`memory.ports.Embedder`."""
-        return [self._vector(text) for text in texts]
+        found = []
+        turns = Turns()
+        for text in texts:
+            await turns.give()
+            found.append(self._vector(text))
+        return found
 
     def _vector(self, text: str) -> list[float]:
         # A text without a word, or whose words cancel out, still needs a vector that is not zero.

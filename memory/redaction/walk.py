@@ -105,9 +105,9 @@ class _Walk:
         )
 
     def _masked(self, text: str, label: str = "") -> Generator[None, None, _Masked]:
+        yield
         if isinstance(self._redactor, PatternRedactor):
             return (yield from self._redactor.steps(text, label))
-        yield
         return _call(self._redactor, text)
 
     def _string(self, text: str, path: str, label: str = "") -> Generator[None, None, str]:

@@ -21,9 +21,9 @@ from memory.redaction import Redacted, default_redactor, no_redactor, redact_man
 from memory.service import plugs
 from memory.service.events import LoggingSink
 from memory.service.items import Item, located
-from memory.service.turns import Turns
 from memory.stores.in_memory import InMemoryStore
 from memory.tokens import terms
+from memory.turns import Turns
 from memory.types import Origin
 
 __all__ = ["Base", "utc_now"]

@@ -13,7 +13,7 @@ from memory.errors import InvalidInputError, UnknownRecordError
 from memory.redaction import Redacted
 from memory.service.base import Base
 from memory.service.items import Item, checked, item_of, located
-from memory.service.turns import Turns
+from memory.turns import Turns
 from memory.types import Derived, Hit, Record, Remembered
 from memory.vectors import Vector
 
