@@ -51,6 +51,7 @@ class Embedder(Protocol):
 
     ``model`` names the vector space (``all-MiniLM-L6-v2``): vectors of two models are never
     compared. An embedder without the attribute is told apart by the length of its vectors.
+    Where ``dimensions`` is a whole number, that is the length every vector must have.
     """
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:

@@ -115,7 +115,8 @@ class Base:
         asked: Any = self._embedder.embed(wanted)
         if not inspect.isawaitable(asked):
             raise InvalidInputError("embedder", "must have an async method embed")
-        answers = iter(await _answers(await asked, len(wanted)))
+        dimensions = getattr(self._embedder, "dimensions", None)
+        answers = iter(await _answers(await asked, len(wanted), dimensions))
         model = getattr(self._embedder, "model", None)
         if model is not None:
             # Many a host keeps the loaded model itself under this name.
@@ -174,7 +175,7 @@ class Base:
         )
 
 
-async def _answers(answered: Any, count: int) -> list[array[float]]:
+async def _answers(answered: Any, count: int, dimensions: object) -> list[array[float]]:
     if not isinstance(answered, Collection) or len(answered) != count:
         raise InvalidInputError("embedder", "must return one vector per text")
     turns = Turns()
@@ -184,4 +185,6 @@ async def _answers(answered: Any, count: int) -> list[array[float]]:
         found.append(vectors.vector(vector, "embedder"))
     if len({len(vector) for vector in found}) > 1:
         raise InvalidInputError("embedder", "must return vectors of one length")
+    if isinstance(dimensions, int) and len(found[0]) != dimensions:
+        raise InvalidInputError("embedder", "must return vectors of as many values as it says")
     return found

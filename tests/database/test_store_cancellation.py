@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -228,3 +228,37 @@ async def test_a_write_for_one_tenant_never_lands_in_another(
         neighbour,
     )
     assert sorted(map(tuple, rows)) == sorted([(tenant, "tea 0", 50), (neighbour, "tea 1", 50)])
+
+
+class Hanging:
+    """An embedder whose endpoint does not answer; ``reached`` says that it was asked."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.reached.set()
+        await asyncio.Event().wait()
+        return []
+
+
+@pytest.mark.parametrize("verb", ["remember", "remember_many", "derive", "supersede", "recall"])
+async def test_no_connection_is_held_while_the_embedder_is_awaited(
+    memory: Memory, engine: AsyncEngine, inspector: Connection, tenant: str, verb: str
+) -> None:
+    old = (await memory.remember(tenant, text="tea", subject_keys="ann")).record
+    before = await image(inspector, tenant)
+    embedder = Hanging()
+    waiting = Memory(
+        PostgresStore(engine), embedder=embedder, redactor=None, subject_pepper="pepper"
+    )
+    call = asyncio.ensure_future(VERBS[verb](waiting, tenant, old))
+    await embedder.reached.wait()
+    assert engine.pool.status().endswith("Current Checked out connections: 0")
+    await assert_clean(engine, inspector)
+    assert await memory.get(tenant, record_id=old) == old
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await assert_clean(engine, inspector)
+    assert await image(inspector, tenant) == before
