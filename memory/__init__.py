@@ -52,6 +52,7 @@ from memory.types import (
     Strategy,
     SubjectMatch,
     Tombstone,
+    VectorIndex,
 )
 
 __all__ = [
@@ -104,6 +105,7 @@ __all__ = [
     "Tombstone",
     "UnknownRecordError",
     "UnknownSourceError",
+    "VectorIndex",
     "__version__",
     "check",
     "embedded",

@@ -190,6 +190,11 @@ class Access(Protocol):
         """Whether the transaction is the caller's."""
         ...
 
+    @property
+    def steered(self) -> bool:
+        """Whether connections are opened with our settings for the planner."""
+        ...
+
     async def single(self, work: Work[T]) -> T:
         """Run work of exactly one statement, which sets the tenant itself."""
         ...
@@ -214,9 +219,10 @@ class OwnAccess:
 
     joined = False
 
-    def __init__(self, engine: AsyncEngine, *, pooler: bool = False) -> None:
+    def __init__(self, engine: AsyncEngine, *, pooler: bool = False, steered: bool = False) -> None:
         require_asyncpg(engine)
         self._engine = engine
+        self.steered = steered
         self._loop: asyncio.AbstractEventLoop | None = None
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
         self._several = engine.execution_options(isolation_level="READ COMMITTED").begin
@@ -272,6 +278,7 @@ class JoinedAccess:
     """
 
     joined = True
+    steered = False
 
     def __init__(self, connection: AsyncConnection) -> None:
         require_asyncpg(connection)

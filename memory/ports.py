@@ -197,7 +197,8 @@ class Query:
 class Found:
     """What a store found: best first. ``how`` says in words how it searched.
 
-    ``skipped`` counts candidates embedded by another model; ``holds_any`` is whether the tenant
+    ``skipped`` counts candidates embedded by another model, or as many as were looked at where
+    there are ``more``; ``holds_any`` is whether the tenant
     holds any record at all (asked only when nothing was found).
     """
 
@@ -205,6 +206,7 @@ class Found:
     exact: bool
     how: str
     skipped: int = 0
+    more: bool = False
     holds_any: bool = True
 
 

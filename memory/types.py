@@ -35,6 +35,7 @@ __all__ = [
     "Strategy",
     "SubjectMatch",
     "Tombstone",
+    "VectorIndex",
 ]
 
 Origin = Literal["remembered", "derived"]
@@ -262,12 +263,31 @@ class Capabilities:
 
     ``vector_search`` is ``pgvector`` where the extension ranks inside the database, else
     ``in-process``. ``server_version`` is the server's own (``18.4``), None without a server.
+    ``hnsw_dimensions`` are the lengths of vectors that an HNSW index serves.
     """
 
     store: Literal["in-memory", "postgres"]
     vector_search: Literal["pgvector", "in-process"]
     pgvector_version: str | None = None
     server_version: str | None = None
+    hnsw_dimensions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VectorIndex:
+    """An HNSW index over the vectors of one length; see :mod:`memory.maintenance.indexes`.
+
+    With ``halfvec`` it holds them in half precision. One that is not ``valid`` was left by an
+    interrupted build and serves no search. ``bytes`` is its size.
+    """
+
+    name: str
+    dimensions: int
+    halfvec: bool
+    m: int
+    ef_construction: int
+    valid: bool
+    bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

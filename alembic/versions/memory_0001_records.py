@@ -76,7 +76,7 @@ def upgrade() -> None:
             sa.Computed("cardinality(embedding)", persisted=True),
             nullable=True,
         ),
-        sa.Column("embedding_model", sa.Text(), nullable=True),
+        sa.Column("embedding_model", sa.Text(collation="C"), nullable=True),
         sa.Column("record_key", sa.Text(collation="C"), nullable=True),
         sa.Column("version", sa.Integer(), server_default=sa.text("1"), nullable=False),
         sa.Column("term_count", sa.Integer(), server_default=sa.text("0"), nullable=False),
@@ -124,6 +124,15 @@ def upgrade() -> None:
         unique=True,
         schema="memory",
         postgresql_where=sa.text("superseded_at is null and record_key is not null"),
+    )
+    op.create_index(
+        "records_embedded",
+        "records",
+        ["tenant_key", "embedding_dims", "embedding_model"],
+        unique=False,
+        schema="memory",
+        postgresql_include=["expires_at", "superseded_at"],
+        postgresql_where=sa.text("embedding_dims is not null"),
     )
     op.create_index(
         "records_recent",

@@ -66,9 +66,9 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         postings.tenant_key postings.term provenance.tenant_key purge_receipts.adapter
         purge_receipts.tenant_key purges.adapter purges.artefact_id purges.subject_hashes
         purges.tenant_key record_subjects.subject_hash record_subjects.subject_key
-        record_subjects.tenant_key records.record_key records.tenant_key subjects.subject_hash
-        subjects.tenant_key tenant_counts.tenant_key tenants.tenant_key tombstones.subject_hash
-        tombstones.tenant_key
+        record_subjects.tenant_key records.embedding_model records.record_key records.tenant_key
+        subjects.subject_hash subjects.tenant_key tenant_counts.tenant_key tenants.tenant_key
+        tombstones.subject_hash tombstones.tenant_key
     ', 'C'),
     ('column', '
         artefact_claims.artefact_hash artefact_claims.claim_hash artefacts.adapter
@@ -225,6 +225,7 @@ f
     ('index', 'purge_receipts_erasure purges_erasure', 'btree (tenant_key, erasure_id)'),
     ('index', 'record_subjects_person', 'cb3380203149a2e49ee86e730663e1bb'),
     ('index', 'records_current', '62b9066d023414797136e0fc56e62ab3'),
+    ('index', 'records_embedded', '98cc1b4f59c5fbc5e85287aff30639e6'),
     ('index', 'records_recent', 'btree (tenant_key, occurred_at) INCLUDE (record_id)'),
     ('index', 'records_versions', 'd3a4ed165be308bda4495e02d42ed0e3'),
     ('index', 'tombstones_person', 'btree (tenant_key, subject_hash, erasure_id)'),

@@ -1,4 +1,7 @@
-"""Finding records by meaning: the exact distance to every candidate, or a pool to rank here."""
+"""Finding records by meaning: by person, or as a pool to rank in this process.
+
+Across a tenant, see :mod:`memory.repositories.across`.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,23 @@ from memory.repositories.rows import answer, hits
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit
 
-__all__ = ["POOL", "by_meaning", "count_others", "pool"]
+__all__ = ["COMPARABLE", "POOL", "by_person", "count_others", "pool"]
 
 POOL: Final = 10_000
 """Most candidates that are ranked in this process where the database has no pgvector."""
 
-# Two vectors share a space: one length, and one model where both are named.
-_COMPARABLE: Final = """
+COMPARABLE: Final = """
     r.embedding_dims = cardinality($4::real[])
     and coalesce(r.embedding_model = $5::text, true)
 """
+"""Two vectors share a space: one length, and one model where both are named."""
 
 
 @lru_cache
-def _by_meaning(shape: Shape, extension: str) -> str:
+def _by_person(shape: Shape, extension: str) -> str:
     return answer(f"""
     with c as materialized (
-        select r.record_id, case when {_COMPARABLE} then
+        select r.record_id, case when {COMPARABLE} then
             r.embedding::{extension}.vector operator({extension}.<=>)
             (select $4::real[]::{extension}.vector)
         end as distance
@@ -46,14 +49,16 @@ def _by_meaning(shape: Shape, extension: str) -> str:
     limit $3""")
 
 
-async def by_meaning(
+async def by_person(
     connection: AsyncConnection, tenant_key: str, query: Query, extension: str
 ) -> tuple[list[Hit], int]:
-    """Rank by cosine similarity with pgvector; return the hits and how many were not compared."""
-    shape = Shape.of(query.filters)
+    """Compare every vector of the people's; return the hits and how many were not compared.
+
+    The second is 0 where there are no hits: see :func:`count_others`.
+    """
     rows = await fetch(
         connection,
-        _by_meaning(shape, extension),
+        _by_person(Shape.of(query.filters), extension),
         tenant_key,
         query.filters.now,
         query.limit,
@@ -73,7 +78,7 @@ select n.others from s
 cross join lateral (
     select count(*) as others
     from {candidates(shape, first=6)}
-        and r.embedding is not null and not ({_COMPARABLE})
+        and r.embedding is not null and not ({COMPARABLE})
         and ($3::integer is not null)
     limit 1
 ) as n
@@ -81,11 +86,10 @@ cross join lateral (
 
 
 async def count_others(connection: AsyncConnection, tenant_key: str, query: Query) -> int:
-    """Count the candidates that were embedded by another model."""
-    shape = Shape.of(query.filters)
+    """Count the people's records that were embedded by another model."""
     rows = await fetch(
         connection,
-        _count_others(shape),
+        _count_others(Shape.of(query.filters)),
         tenant_key,
         query.filters.now,
         query.limit,

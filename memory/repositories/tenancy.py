@@ -8,9 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory import fingerprint
 from memory.database import fetch
-from memory.types import Capabilities
 
-__all__ = ["HEAD", "SETTING", "claim", "enter", "measure", "problems", "recorded"]
+__all__ = ["HEAD", "SETTING", "claim", "enter", "problems", "recorded"]
 
 HEAD: Final = "memory_0012"
 """The revision this version of the library is written for."""
@@ -39,32 +38,6 @@ async def recorded(connection: AsyncConnection, pepper_check: str) -> bool:
     """Say whether this is the check value that the installation recorded."""
     rows = await fetch(connection, "select memory.pepper_matches($1)", pepper_check)
     return bool(rows[0][0])
-
-
-_MEASURE: Final = """
-select
-    current_setting('server_version'),
-    (
-        select e.extversion from pg_catalog.pg_extension as e where e.extname = 'vector'
-    ),
-    (
-        select quote_ident(n.nspname) from pg_catalog.pg_extension as e
-        join pg_catalog.pg_namespace as n on n.oid = e.extnamespace
-        where e.extname = 'vector' and has_schema_privilege(n.oid, 'usage')
-    )
-"""
-
-
-async def measure(connection: AsyncConnection) -> tuple[Capabilities, str | None]:
-    """Return what the server can do, and the quoted schema that holds pgvector, if any."""
-    version, extension, schema = (await fetch(connection, _MEASURE))[0]
-    capabilities = Capabilities(
-        store="postgres",
-        vector_search="in-process" if schema is None else "pgvector",
-        pgvector_version=extension,
-        server_version=version,
-    )
-    return capabilities, schema
 
 
 _PROBLEMS: Final = """

@@ -63,7 +63,7 @@ records = Table(
     Column("redacted", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("embedding", ARRAY(REAL)),
     Column("embedding_dims", Integer, Computed("cardinality(embedding)", persisted=True)),
-    Column("embedding_model", Text),
+    Column("embedding_model", Key),
     Column("record_key", Key),
     Column("version", Integer, nullable=False, server_default=text("1")),
     Column("term_count", Integer, nullable=False, server_default=text("0")),
@@ -103,6 +103,15 @@ records = Table(
         "record_key",
         "version",
         postgresql_where=text("record_key is not null"),
+    ),
+    # Counts what a vector can be compared with, and what it cannot, without reading a record.
+    Index(
+        "records_embedded",
+        "tenant_key",
+        "embedding_dims",
+        "embedding_model",
+        postgresql_include=["expires_at", "superseded_at"],
+        postgresql_where=text("embedding_dims is not null"),
     ),
     Index("records_recent", "tenant_key", "occurred_at", postgresql_include=["record_id"]),
 )

@@ -18,7 +18,8 @@ def note(found: Found, *, masked: bool = False) -> str:
     if masked:
         parts.append("the metadata was masked before it was compared")
     if found.skipped:
-        parts.append(f"{found.skipped} skipped because embedded by another model")
+        number = f"at least {found.skipped}" if found.more else f"{found.skipped}"
+        parts.append(f"{number} skipped because embedded by another model")
     if not found.hits:
         parts.append(_why_empty(found))
     return "; ".join(parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+import time
+from typing import Final, Self
 
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -11,9 +12,12 @@ from memory import fingerprint
 from memory.database import Access, JoinedAccess, OwnAccess, open_engine
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from memory.repositories import tenancy
+from memory.repositories.measuring import Measured, measure
 from memory.types import Capabilities, Readiness
 
 __all__ = ["Base"]
+
+_LATELY: Final = 60.0  # seconds
 
 
 class Base:
@@ -23,7 +27,8 @@ class Base:
         self, source: AsyncEngine | AsyncConnection | URL | str, *, pooler: bool = False
     ) -> None:
         self._own: AsyncEngine | None = None
-        self._measured: tuple[Capabilities, str | None] | None = None
+        self._measured: Measured | None = None
+        self._measured_at = 0.0
         self._access: Access
         if isinstance(source, AsyncConnection):
             self._access = JoinedAccess(source)
@@ -32,7 +37,8 @@ class Base:
             raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
         if not isinstance(source, AsyncEngine):
             source = self._own = open_engine(source, pooler=pooler)
-        self._access = OwnAccess(source, pooler=pooler)
+        steered = self._own is not None and not pooler
+        self._access = OwnAccess(source, pooler=pooler, steered=steered)
 
     @classmethod
     def joined(cls, connection: AsyncConnection) -> Self:
@@ -63,10 +69,20 @@ class Base:
 
     async def capabilities(self) -> Capabilities:
         """See :meth:`memory.ports.Store.capabilities`."""
-        return (await self._measure())[0]
+        return (await self._measure()).capabilities
 
-    async def _measure(self) -> tuple[Capabilities, str | None]:
-        self._measured = await self._access.single(tenancy.measure)
+    async def _measure(self) -> Measured:
+        self._measured = await self._access.single(measure)
+        self._measured_at = time.monotonic()
+        return self._measured
+
+    async def _lately_measured(self) -> Measured:
+        """Measure again after a minute: what an operator has made since is used without a restart.
+
+        What is gone is noticed where it is missed.
+        """
+        if self._measured is None or time.monotonic() - self._measured_at > _LATELY:
+            return await self._measure()
         return self._measured
 
     async def ready(self, pepper_check: str) -> Readiness:

@@ -8,15 +8,16 @@ from memory import ranking
 from memory.database import Access
 from memory.ports import Found, Query
 from memory.repositories import searches
+from memory.repositories.measuring import Measured
 from memory.stores.postgres import meaning
 
 __all__ = ["find"]
 
 
-async def find(access: Access, tenant_key: str, query: Query, extension: str | None) -> Found:
-    """Search by the query's strategy; ``extension`` is the schema of pgvector, if there is one."""
-    if query.strategy == "vector":
-        found = await meaning.find(access, tenant_key, query, extension)
+async def find(access: Access, tenant_key: str, query: Query, measured: Measured | None) -> Found:
+    """Search by the query's strategy; a search by vector needs what was measured."""
+    if measured is not None:
+        found = await meaning.find(access, tenant_key, query, measured)
     else:
         search = searches.by_words if query.strategy == "lexical" else searches.by_time
         hits = await access.single(lambda c: search(c, tenant_key, query))

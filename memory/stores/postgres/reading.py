@@ -36,12 +36,12 @@ class Reading(Base):
         """See :meth:`memory.ports.Store.search`."""
         if query.strategy != "vector":
             return await find(self._access, tenant_key, query, None)
-        _, extension = self._measured or await self._measure()
+        measured = await self._lately_measured()
         try:
-            return await find(self._access, tenant_key, query, extension)
+            return await find(self._access, tenant_key, query, measured)
         except InstallError:
-            _, moved = await self._measure()
-            if moved == extension:
+            moved = await self._measure()
+            if moved.extension == measured.extension:
                 raise
         # pgvector went, or to another schema, since it was measured.
         return await find(self._access, tenant_key, query, moved)
