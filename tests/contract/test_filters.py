@@ -1,27 +1,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
 
 import pytest
+
+from recalling import everywhere, records_of, ways
 
 DAY = datetime(2026, 1, 10, tzinfo=UTC)
 
 
-def texts(found):
-    records = found if isinstance(found, list) else [hit.record for hit in found.hits]
+async def found(tenant, **filters):
+    """Ask in every way: a filter means one thing."""
+    records = await everywhere(tenant, "note", [1.0, 0.0], **filters)
     return sorted(record.text.split()[-1] for record in records)
-
-
-async def everywhere(tenant, **filters):
-    """Ask by words, by vector, by time and by listing: a filter means one thing."""
-    answers = [
-        texts(await tenant.recall(text="note", **filters)),
-        texts(await tenant.recall(embedding=[1.0, 0.0], **filters)),
-        texts(await tenant.recall(**filters)),
-        texts(await tenant.records(**filters)),
-    ]
-    assert all(answer == answers[0] for answer in answers), answers
-    return answers[0]
 
 
 async def note(tenant, name, **more):
@@ -33,10 +25,10 @@ async def test_by_person_any_of_them(acme):
     await note(acme, "ann", subject_keys="customer:ann")
     await note(acme, "both", subject_keys=["customer:ann", "customer:bob"])
     await note(acme, "cy", subject_keys="customer:cy")
-    assert await everywhere(acme, subject_keys="customer:ann") == ["ann", "both"]
-    assert await everywhere(acme, subject_keys="customer:bob") == ["both"]
-    assert await everywhere(acme, subject_keys=["customer:bob", "customer:cy"]) == ["both", "cy"]
-    assert await everywhere(acme, subject_keys="customer:dan") == []
+    assert await found(acme, subject_keys="customer:ann") == ["ann", "both"]
+    assert await found(acme, subject_keys="customer:bob") == ["both"]
+    assert await found(acme, subject_keys=["customer:bob", "customer:cy"]) == ["both", "cy"]
+    assert await found(acme, subject_keys="customer:dan") == []
 
 
 async def test_by_person_all_of_them(acme):
@@ -45,46 +37,99 @@ async def test_by_person_all_of_them(acme):
     await note(acme, "bob", subject_keys="customer:bob")
     await acme.derive(kind="summary", text="note sum", sources=both, embedding=[1.0, 0.0])
     pair = ["customer:bob", "customer:ann"]
-    assert await everywhere(acme, subject_keys=pair) == ["ann", "bob", "both", "sum"]
-    assert await everywhere(acme, subject_keys=pair, subject_match="all") == ["both", "sum"]
+    assert await found(acme, subject_keys=pair) == ["ann", "bob", "both", "sum"]
+    assert await found(acme, subject_keys=pair, subject_match="all") == ["both", "sum"]
     twice = ["customer:ann", "customer:ann"]
-    assert await everywhere(acme, subject_keys=twice, subject_match="all") == ["ann", "both", "sum"]
+    assert await found(acme, subject_keys=twice, subject_match="all") == ["ann", "both", "sum"]
     more = [*pair, "customer:cy"]
-    assert await everywhere(acme, subject_keys=more, subject_match="all") == []
+    assert await found(acme, subject_keys=more, subject_match="all") == []
+
+
+async def test_derived_records_are_found_by_the_people_of_their_sources(acme):
+    ann = await note(acme, "ann", subject_keys="customer:ann")
+    bob = await note(acme, "bob", subject_keys="customer:bob")
+    given = {"kind": "summary", "embedding": [1.0, 0.0]}
+    both = (await acme.derive(text="note both", sources=[ann, bob], **given)).record
+    deep = (await acme.derive(text="note deep", sources=both, **given)).record
+    for person, name in (("customer:ann", "ann"), ("customer:bob", "bob")):
+        assert await found(acme, subject_keys=person) == sorted([name, "both", "deep"])
+        assert await found(acme, subject_keys=person, origins="derived") == ["both", "deep"]
+    pair = {"subject_keys": ["customer:ann", "customer:bob"], "subject_match": "all"}
+    assert await found(acme, **pair) == ["both", "deep"]
+    await acme.relate(record_id=bob.record_id, subject_keys="customer:cy")
+    assert await found(acme, subject_keys="customer:cy") == ["bob", "both", "deep"]
+    assert deep.subject_keys == ("customer:ann", "customer:bob")
+
+
+async def test_a_hit_carries_what_a_citation_needs(acme):
+    source = await note(acme, "one", subject_keys="customer:ann", occurred_at=DAY)
+    given = {"kind": "summary", "embedding": [1.0, 0.0], "record_key": "sum"}
+    await acme.derive(text="note sum", sources=source, **given)
+    made = (await acme.derive(text="note sum again", sources=source, **given)).record
+    for asked in ways("note again", [1.0, 0.0]).values():
+        answer = await acme.recall(origins="derived", **asked)
+        (cited,) = records_of(answer)
+        assert (cited.record_id, cited.record_key, cited.version) == (made.record_id, "sum", 2)
+        assert (cited.origin, cited.sources) == ("derived", (source.record_id,))
+        assert (cited.occurred_at, cited.subject_keys) == (made.occurred_at, ("customer:ann",))
+        (told,) = [await acme.get(record_id=item) for item in cited.sources]
+        assert (told, told.occurred_at) == (source, DAY)
+
+
+async def test_what_has_expired_is_never_found_whatever_is_asked_for(memory_factory):
+    now = DAY
+    acme = memory_factory(clock=lambda: now).for_tenant("acme")
+    await note(acme, "old", record_key="k", expires_at=DAY + timedelta(hours=1))
+    await note(acme, "new", record_key="k", expires_at=DAY + timedelta(hours=2))
+    assert await found(acme, include_superseded=True) == ["new", "old"]
+    now += timedelta(hours=1)
+    assert await found(acme, include_superseded=True) == ["new"]
+    now += timedelta(hours=1)
+    for filters in ({}, {"include_superseded": True}, {"subject_keys": "p"}):
+        assert await found(acme, **filters) == []
+
+
+async def test_ties_go_to_the_greater_id_in_every_way(acme):
+    ids = [UUID(int=n) for n in (5, 1 << 127, 9, (1 << 127) + 1)]
+    for record_id in ids:
+        await note(acme, "same", record_id=record_id, occurred_at=DAY)
+    for asked in ways("note same", [1.0, 0.0]).values():
+        answer = await acme.recall(limit=3, **asked)
+        assert [item.record_id for item in records_of(answer)] == sorted(ids, reverse=True)[:3]
 
 
 async def test_superseded_versions_when_they_are_asked_for(acme):
     old = await note(acme, "old", record_key="k")
     await note(acme, "new", record_key="k", subject_keys="q")
-    assert await everywhere(acme) == ["new"]
-    assert await everywhere(acme, include_superseded=True) == ["new", "old"]
-    assert await everywhere(acme, subject_keys="p") == []
-    assert await everywhere(acme, subject_keys="p", include_superseded=True) == ["old"]
-    (found,) = await acme.records(subject_keys="p", include_superseded=True)
-    assert found.superseded_at is not None
-    assert found.record_id == old.record_id
+    assert await found(acme) == ["new"]
+    assert await found(acme, include_superseded=True) == ["new", "old"]
+    assert await found(acme, subject_keys="p") == []
+    assert await found(acme, subject_keys="p", include_superseded=True) == ["old"]
+    (hidden,) = await acme.records(subject_keys="p", include_superseded=True)
+    assert hidden.superseded_at is not None
+    assert hidden.record_id == old.record_id
 
 
 async def test_by_kind_and_origin(acme):
     episodic = await note(acme, "episodic")
     await note(acme, "profile", kind="profile")
     await acme.derive(kind="summary", text="note sum", sources=episodic, embedding=[1.0, 0.0])
-    assert await everywhere(acme, kinds="profile") == ["profile"]
-    assert await everywhere(acme, kinds=["profile", "summary"]) == ["profile", "sum"]
-    assert await everywhere(acme, origins="derived") == ["sum"]
-    assert await everywhere(acme, origins=["remembered"]) == ["episodic", "profile"]
-    assert await everywhere(acme, origins=["remembered", "derived"], kinds="summary") == ["sum"]
+    assert await found(acme, kinds="profile") == ["profile"]
+    assert await found(acme, kinds=["profile", "summary"]) == ["profile", "sum"]
+    assert await found(acme, origins="derived") == ["sum"]
+    assert await found(acme, origins=["remembered"]) == ["episodic", "profile"]
+    assert await found(acme, origins=["remembered", "derived"], kinds="summary") == ["sum"]
 
 
 async def test_by_time_since_inclusive_until_exclusive(acme):
     for n in range(4):
         await note(acme, str(n), occurred_at=DAY + timedelta(days=n))
     one, three = DAY + timedelta(days=1), DAY + timedelta(days=3)
-    assert await everywhere(acme, since=one, until=three) == ["1", "2"]
-    assert await everywhere(acme, since=three) == ["3"]
-    assert await everywhere(acme, until=one) == ["0"]
+    assert await found(acme, since=one, until=three) == ["1", "2"]
+    assert await found(acme, since=three) == ["3"]
+    assert await found(acme, until=one) == ["0"]
     east = timezone(timedelta(hours=9))
-    assert await everywhere(acme, since=one.astimezone(east), until=three) == ["1", "2"]
+    assert await found(acme, since=one.astimezone(east), until=three) == ["1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +164,9 @@ async def test_by_time_since_inclusive_until_exclusive(acme):
 async def test_by_metadata_as_jsonb_contains(acme, held, asked, matches):
     await note(acme, "held", metadata=held)
     await note(acme, "other", metadata={"unrelated": "x"})
-    found = await everywhere(acme, metadata=asked)
-    assert ("held" in found) is matches
-    assert ("other" in found) is (asked == {})
+    names = await found(acme, metadata=asked)
+    assert ("held" in names) is matches
+    assert ("other" in names) is (asked == {})
 
 
 async def test_filters_narrow_together(acme):
@@ -130,23 +175,23 @@ async def test_filters_narrow_together(acme):
     await note(acme, "meta", kind="profile", occurred_at=DAY)
     await note(acme, "time", kind="profile", metadata={"a": 1})
     await note(acme, "who", kind="profile", metadata={"a": 1}, occurred_at=DAY, subject_keys="q")
-    found = await everywhere(
+    names = await found(
         acme,
         kinds="profile",
         metadata={"a": 1},
         until=DAY + timedelta(days=1),
         subject_keys="p",
     )
-    assert found == ["yes"]
+    assert names == ["yes"]
 
 
 async def test_a_filter_is_applied_before_the_limit(acme):
     for n in range(20):
         await note(acme, f"p{n}")
     rare = await note(acme, "rare", subject_keys="q", occurred_at=DAY)
-    for asked in ({"text": "note"}, {"embedding": [1.0, 0.0]}, {}):
-        found = await acme.recall(subject_keys="q", limit=1, **asked)
-        assert [hit.record for hit in found.hits] == [rare]
+    for asked in ways("note", [1.0, 0.0]).values():
+        answer = await acme.recall(subject_keys="q", limit=1, **asked)
+        assert records_of(answer) == [rare]
 
 
 async def test_a_listing_is_paged_newest_first(acme):
