@@ -195,6 +195,11 @@ class Access(Protocol):
         """Whether connections are opened with our settings for the planner."""
         ...
 
+    @property
+    def lasting(self) -> bool:
+        """Whether a connection, once opened, is usually kept as long as this process lives."""
+        ...
+
     async def single(self, work: Work[T]) -> T:
         """Run work of exactly one statement, which sets the tenant itself."""
         ...
@@ -221,6 +226,7 @@ class OwnAccess:
 
     def __init__(self, engine: AsyncEngine, *, pooler: bool = False, steered: bool = False) -> None:
         require_asyncpg(engine)
+        self.lasting = not pooler and not isinstance(engine.pool, NullPool)
         self._engine = engine
         self.steered = steered
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -279,6 +285,7 @@ class JoinedAccess:
 
     joined = True
     steered = False
+    lasting = False
 
     def __init__(self, connection: AsyncConnection) -> None:
         require_asyncpg(connection)

@@ -52,6 +52,10 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME017": lambda: InvalidInputError(
         "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
     ),
+    "ME018": lambda: ConflictError(
+        "artefact_id: its purge is still owed; purge_outstanding, then register again"
+    ),
+    "ME019": lambda: InvalidInputError("connection", "purges are leased by themselves"),
 }
 
 # SQLSTATE classes and codes of the server (PostgreSQL documentation, appendix A).

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
@@ -30,6 +30,7 @@ from memory.types import (
 )
 
 __all__ = [
+    "Demand",
     "DerivedIndex",
     "Draft",
     "Embedder",
@@ -72,8 +73,9 @@ class Redactor(Protocol):
 class DerivedIndex(Protocol):
     """An index outside the database that holds artefacts made from records.
 
-    ``purge`` must be idempotent: an erasure resumes by asking again. An optional
-    ``async present(artefact_ids) -> subset`` lets the library verify that they are gone.
+    ``purge`` must be idempotent: an erasure resumes by asking again, so an artefact that is not
+    there is no error. An optional ``async present(artefact_ids) -> subset`` lets the library verify
+    that they are gone. Either is asked for at most 1,000 artefacts at a time, one call at a time.
     """
 
     @property
@@ -225,6 +227,20 @@ class Order:
     now: datetime
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """What to ask of the ``indexes``: what is owed about ``people`` (their hashes), or everything.
+
+    ``due_only`` leaves out what failed and whose next try has not come. ``timeout`` is for each
+    call.
+    """
+
+    indexes: Mapping[str, DerivedIndex]
+    timeout: timedelta
+    people: tuple[str, ...] | None = None
+    due_only: bool = False
+
+
 class Store(Protocol):
     """Where records live. Two implementations, one contract suite (``tests/contract``).
 
@@ -326,8 +342,12 @@ class Store(Protocol):
         """Record that an artefact was made from these records."""
         ...
 
-    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
-        """Ask the indexes for every purge the tenant is owed, and settle what they confirm."""
+    async def purge(self, tenant_key: str, demand: Demand) -> Purged:
+        """Ask the indexes for purges the tenant is owed, and settle what they confirm.
+
+        What another tenant has registered too is settled without a purge. The answer's adapters
+        are those that owe something of what was demanded.
+        """
         ...
 
     async def capabilities(self) -> Capabilities:

@@ -1,38 +1,160 @@
-"""Asking an external index to purge, and what counts as its answer."""
+"""Having external indexes purge what they owe: what counts as an answer, and what follows it.
+
+Both stores drain in the same way; a store brings its :class:`Ledger`, where the debts are.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
 
-from memory.ports import DerivedIndex
+from memory.calls import CallFailedError, called
+from memory.ports import Demand, DerivedIndex
 
-__all__ = ["BATCH", "confirmed"]
+__all__ = ["BATCH", "Debt", "Lease", "Ledger", "backoff", "drain"]
 
 BATCH = 1_000
+NOT_CONFIRMED = "NotConfirmed"
+"""The class of a failure that raised nothing: the index still reports the artefact."""
+
+_FIRST_WAIT = timedelta(seconds=10)
+_LONGEST_WAIT = timedelta(hours=1)
+_SLACK = timedelta(seconds=30)
 
 _logger = logging.getLogger("memory.erasure")
 
 
-async def confirmed(index: DerivedIndex, artefact_ids: Sequence[str]) -> set[str]:
-    """Ask for a purge in batches; return the ids that are gone.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Debt:
+    """A purge that is owed; a ``retained`` artefact is another tenant's too and stays."""
 
-    A batch counts when ``purge`` returned and ``present``, where the index has it, no longer
-    reports the id. What an index raises is logged by its class only: a message may quote an id.
+    artefact_id: str = field(repr=False)
+    retained: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """Up to ``BATCH`` debts of one index, which failed equally often, taken by one drain."""
+
+    token: UUID
+    debts: tuple[Debt, ...]
+    attempts: int
+    taken_at: datetime
+
+    @property
+    def ids(self) -> list[str]:
+        """The artefacts, those that are retained too."""
+        return [debt.artefact_id for debt in self.debts]
+
+
+class Ledger(Protocol):
+    """The debts of one tenant. Each method is a transaction that ends before an index is called."""
+
+    async def lease(
+        self, adapter: str, demand: Demand, duration: timedelta, since: datetime | None
+    ) -> Lease | None:
+        """Take debts that nobody else works on; ``since`` leaves out what this drain has asked."""
+        ...
+
+    async def settle(self, adapter: str, lease: Lease, artefact_ids: Sequence[str]) -> int:
+        """Clear debts, leaving a receipt; return how many were this lease's still."""
+        ...
+
+    async def give_back(
+        self, adapter: str, lease: Lease, artefact_ids: Sequence[str], error: str | None
+    ) -> None:
+        """Return debts after a failure of this class; None: the index was not to blame."""
+        ...
+
+
+def backoff(attempts: int) -> timedelta:
+    """Return how long to leave an index alone: doubling to an hour, give or take a half.
+
+    The jitter keeps workers that failed together from coming back together.
     """
-    gone: set[str] = set()
-    for start in range(0, len(artefact_ids), BATCH):
-        batch = list(artefact_ids[start : start + BATCH])
+    doublings = min(attempts - 1, 20)
+    wait = min(_LONGEST_WAIT, _FIRST_WAIT * (1 << doublings))
+    return wait * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+
+
+async def drain(ledger: Ledger, indexes: Mapping[str, DerivedIndex], demand: Demand) -> int:
+    """Have each index purge what it owes; return how many debts were settled.
+
+    Each index for itself, one call at a time, so that one that hangs keeps no other waiting; and
+    all are awaited, whatever one of them meets: a purge left running would settle later.
+    """
+    ends = await asyncio.gather(
+        *(_drained(ledger, name, index, demand) for name, index in indexes.items()),
+        return_exceptions=True,
+    )
+    for end in ends:
+        if isinstance(end, BaseException):
+            raise end
+    return sum(end for end in ends if isinstance(end, int))
+
+
+async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Demand) -> int:
+    """Purge lease by lease until nothing is left to ask for, or a call failed."""
+    settled = 0
+    since: datetime | None = None
+    while True:
+        lease = await ledger.lease(name, demand, 2 * demand.timeout + _SLACK, since)
+        if lease is None:
+            return settled
+        since = since or lease.taken_at
         try:
-            gone |= await _purged(index, batch)
-        except Exception as error:  # whatever a host's index raises, the debt stays
-            _logger.warning("index %s did not purge: %s", index.name, type(error).__name__)
-            break
-    return gone
+            gone = await _confirmed(index, lease.debts, demand.timeout)
+        except CallFailedError as failure:
+            # Its class only: a message may quote an id.
+            _logger.warning("index %s did not purge: %s", name, failure.kind)
+            await ledger.give_back(name, lease, lease.ids, failure.kind)
+            return settled
+        except BaseException:
+            # Cancelled: the lease is given back at once, whatever becomes of the caller.
+            await asyncio.shield(ledger.give_back(name, lease, lease.ids, None))
+            raise
+        kept = [item for item in lease.ids if item not in gone]
+        if gone:
+            settled += await ledger.settle(name, lease, sorted(gone))
+        if kept:
+            _logger.warning("index %s did not purge: %s", name, NOT_CONFIRMED)
+            await ledger.give_back(name, lease, kept, NOT_CONFIRMED)
 
 
-async def _purged(index: DerivedIndex, batch: list[str]) -> set[str]:
-    await index.purge(batch)
-    present = getattr(index, "present", None)
-    remaining = set() if present is None else set(await present(batch))
-    return set(batch) - remaining
+async def _confirmed(index: DerivedIndex, debts: Sequence[Debt], limit: timedelta) -> set[str]:
+    """Ask for a purge; return the ids that are settled by the answer.
+
+    They are when ``purge`` returned and ``present``, where the index has it, no longer reports
+    them. About a retained artefact ``present`` is asked like about the others, and what it says is
+    ignored: an index that is down must not settle one sooner than the other.
+    """
+    owed = [debt.artefact_id for debt in debts if not debt.retained]
+    retained = {debt.artefact_id for debt in debts if debt.retained}
+    if owed:
+        await called(lambda: index.purge(list(owed)), limit)
+    present: Any = getattr(index, "present", None)
+    if present is None:
+        return retained.union(owed)
+    asked = [debt.artefact_id for debt in debts]
+    remaining = _subset(await called(lambda: present(list(asked)), limit), asked)
+    return retained.union(owed) - (remaining - retained)
+
+
+def _subset(answer: object, asked: Collection[str]) -> set[str]:
+    """Return the ids in an answer of ``present``; what is no subset is no answer."""
+    if not isinstance(answer, Collection) or isinstance(answer, str | bytes):
+        raise CallFailedError("TypeError")
+    found = set()
+    for item in answer:
+        if not isinstance(item, str):
+            raise CallFailedError("TypeError")
+        found.add(item)
+    if not found <= set(asked):
+        raise CallFailedError("ValueError")
+    return found

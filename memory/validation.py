@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar, cast, get_args
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strat
 __all__ = [
     "artefacts",
     "closure",
+    "duration",
     "flag",
     "key",
     "kind",
@@ -190,6 +191,15 @@ def flag(value: object, field: str) -> bool:
     """Check a switch: ``dry_run=None`` must not start what was meant as a rehearsal."""
     if not isinstance(value, bool):
         raise InvalidInputError(field, "must be True or False")
+    return value
+
+
+def duration(value: object, field: str) -> timedelta:
+    """Check a length of time: above zero and at most a day."""
+    if not isinstance(value, timedelta):
+        raise InvalidInputError(field, "must be a timedelta")
+    if not timedelta() < value <= timedelta(days=1):
+        raise InvalidInputError(field, "must be above zero and at most a day")
     return value
 
 

@@ -204,7 +204,10 @@ def upgrade() -> None:
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("next_try_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("lease", sa.UUID(), nullable=True),
+        sa.Column("leased_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("leased_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("leased_pid", sa.Integer(), nullable=True),
         sa.CheckConstraint(
             "adapter <> '' and octet_length(adapter) <= 256", name="adapter_bounded"
         ),
@@ -222,6 +225,13 @@ def upgrade() -> None:
     )
     op.create_index(
         "purges_erasure", "purges", ["tenant_key", "erasure_id"], unique=False, schema="memory"
+    )
+    op.create_index(
+        "purges_next",
+        "purges",
+        ["tenant_key", "adapter", "attempts", "artefact_id"],
+        unique=False,
+        schema="memory",
     )
 
     op.create_table(

@@ -1,4 +1,4 @@
-"""Rules of links: whom a record is about, and artefacts made from it."""
+"""Rules of links: whom a record is about, and what derived records inherit."""
 
 from __future__ import annotations
 
@@ -18,15 +18,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for trigger, table in (
-        ("admit", "record_subjects"),
-        ("sources_exist", "artefacts"),
-        ("artefact_fixed", "artefacts"),
-    ):
-        op.execute(f"drop trigger {trigger} on memory.{table}")
+    op.execute("drop trigger admit on memory.record_subjects")
     for function in (
         "write_records",
-        "artefact_added",
         "pass_on",
         "link_added",
     ):

@@ -143,7 +143,20 @@ begin
         tenant, linked, hashes, remembered, edges, lost, adapters, artefacts
     );
     if lost is not null then
-        -- An artefact made from several records goes when any one of them does.
+        -- An artefact made from several records goes when any one of them does. Locked first, in
+        -- order: a registration in flight holds the others' rows and is then seen and goes too.
+        perform
+        from (
+            select distinct u.adapter, u.artefact_id
+            from unnest(adapters, artefacts) as u (adapter, artefact_id)
+            order by u.adapter, u.artefact_id
+        ) as owed
+        cross join lateral (
+            select from memory.artefacts as a
+            where a.tenant_key = tenant and a.adapter = owed.adapter
+                and a.artefact_id = owed.artefact_id
+            order by a.record_id offset 0 for update
+        ) as locked;
         delete from memory.artefacts as gone
         using (
             select distinct u.adapter, u.artefact_id
@@ -242,11 +255,15 @@ begin
         from unnest(lost, adapters, artefacts) as a (record_id, adapter, artefact_id)
         join unnest(linked, hashes) as l (record_id, subject_hash) on l.record_id = a.record_id
         group by a.adapter, a.artefact_id order by a.adapter, a.artefact_id
-        -- An artefact that was registered anew may be in its index again: who is purging it now
-        -- does so for an older erasure, and may not settle this one.
+        -- A registration is refused while the purge is owed, but one in a stricter level may have
+        -- overlooked that: who is purging now does so for the older erasure, and may not settle
+        -- this one.
         on conflict (tenant_key, adapter, artefact_id) do update set
             erasure_id = excluded.erasure_id,
+            lease = null,
+            leased_at = null,
             leased_until = null,
+            leased_pid = null,
             subject_hashes = array(
                 select distinct h.hash
                 from unnest(owed.subject_hashes || excluded.subject_hashes) as h (hash)

@@ -1,4 +1,4 @@
-"""What external indexes owe after an erasure, and how several processes share the work."""
+"""Artefacts, the claims on them, and what external indexes owe after an erasure."""
 
 from __future__ import annotations
 
@@ -18,5 +18,15 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for function in ("defer_purges", "settle_purges", "lease_purges"):
+    for trigger in ("unclaim", "artefact_fixed", "sources_exist"):
+        op.execute(f"drop trigger {trigger} on memory.artefacts")
+    for function in (
+        "defer_purges",
+        "settle_purges",
+        "lease_purges",
+        "claimed_elsewhere",
+        "artefact_removed",
+        "artefact_added",
+        "framed_hash",
+    ):
         op.execute(f"drop function memory.{function}")

@@ -96,12 +96,14 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('column', '
         postings.term_count purges.attempts records.term_count records.version
     ', 'integer not null'),
+    ('column', 'purges.lease', 'uuid'),
     ('column', '
-        purges.leased_until purges.next_try_at records.expires_at records.superseded_at
+        purges.leased_at purges.leased_until purges.next_try_at records.expires_at
+        records.superseded_at
     ', 'timestamp with time zone'),
+    ('column', 'purges.leased_pid records.embedding_dims', 'integer'),
     ('column', 'purges.subject_hashes records.redacted', 'text[] not null'),
     ('column', 'records.embedding', 'real[]'),
-    ('column', 'records.embedding_dims', 'integer'),
     ('column', 'records.metadata', 'jsonb not null'),
     ('column', '
         tenant_counts.delta_id tenant_counts.records tenant_counts.terms
@@ -122,8 +124,8 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('default', 'records.metadata', '''{}''::jsonb'),
     ('default', 'records.origin', '''remembered''::text'),
     ('definer', '
-        artefact_added claim_installation defer_purges edge_added edge_kept erase forget
-        lease_purges link_added link_kept pepper_matches record_added record_complete seal
+        artefact_added artefact_removed claim_installation defer_purges edge_added edge_kept erase
+        forget lease_purges link_added link_kept pepper_matches record_added record_complete seal
         settle_purges
     ', 'definer'),
     ('enabled', '
@@ -132,7 +134,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         record_subjects.link_kept records.complete records.counted records.identity_fixed
     ', 'O'),
     ('enabled', '
-        decisions.immutable pending_evidence.immutable pending_evidence.seal
+        artefacts.unclaim decisions.immutable pending_evidence.immutable pending_evidence.seal
         purge_receipts.immutable records.erase tombstones.immutable
     ', 'A'),
     ('evidence column', '
@@ -159,16 +161,18 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('foreign key', 'provenance.provenance_source', '77aa4fddd746979a64716e44e4def2f3'),
     ('foreign key', 'record_subjects.link_record', '9a39e7fc4c90e09cb4cf54d3e23bbb68'),
     ('function', 'access_offences', 'e044f499a1e0bb977c648f276f7fb298'),
-    ('function', 'artefact_added', '2b9161ca936d259fb035d2213d8da6f9'),
+    ('function', 'artefact_added', 'bb0ff63171753c5a98acbd5807c479ef'),
+    ('function', 'artefact_removed', '7e8471d79698d65de25f66b9cd5cc804'),
     ('function', 'cascade_depth', 'deaa5e65535d48017e403680869e8e6e'),
     ('function', 'catalogue', '592d6d341a7f08cc92834d8356ec1e2b'),
     ('function', 'catalogue_offences', 'd7692f77f978de432dd61e99c1fca7e5'),
     ('function', 'check_tenant', '16d04bb98aba89be06dd93e9119c1e1a'),
     ('function', 'claim_installation', '9d76612f893f72b4fbc657a302b322e7'),
+    ('function', 'claimed_elsewhere', '85aaf775a7f18790a6c63bd81ecc661f'),
     ('function', 'closure', '5265fd1059c13ce7a00b99446d878394'),
     ('function', 'constraint_offences', '354117705017dab6d359321e6ed74f72'),
     ('function', 'count_closure', '3444064e978e93baaa755ccd04537518'),
-    ('function', 'defer_purges', '7d05b97e0ede57352d0ca8933db8bdf4'),
+    ('function', 'defer_purges', '317a598e0ac8989b65fb7b9afff9d86f'),
     ('function', 'delete_records', '7d46c4783399eb68cce7290eec208953'),
     ('function', 'each', '4266f241f277c018f25db93ac5f8999c'),
     ('function', 'edge_added', 'a0f64a9bc7d76de89c54f32d0fbe5066'),
@@ -176,6 +180,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'erase', '0b28727e1369a2ca63825aa33fb18a7f'),
     ('function', 'first_places', '08489a304eb779143ca7ce8cd3fdf6d2'),
     ('function', 'forget', 'b236b7f6db7613d944b91f4a0e6965b4'),
+    ('function', 'framed_hash', 'a01c20520b68635e51aa9c2b8443e33d'),
     ('function', 'grant_app', '1e16e6c6856d8b66b9da57c1ca79b955'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
     ('function', 'grant_operator', '1d2e3a2f851d832b6297a6303ad51cb8'),
@@ -184,7 +189,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'hash_of', 'a11082c243516278268b30bf886e4e70'),
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
-    ('function', 'lease_purges', '7819f06e871d2b77fb4f3fd03b4bf732'),
+    ('function', 'lease_purges', '44d6326021820272b3eaeb1a99e00a76'),
     ('function', 'link_added', 'fd1dd258e8fa12d15dc711fd8b8116e8'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),
     ('function', 'lock_records', '51d77db88b83f3298037db36ad2743dd'),
@@ -207,15 +212,15 @@ f
     select ''memory_0012'';
 '),
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
-    ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
-    ('function', 'settle', '7cfd5c8c4d47de6478227d745a43689d'),
-    ('function', 'settle_purges', 'fb61db383f636dfaaafc308d1150f6d7'),
+    ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
+    ('function', 'settle', 'c4bd97641a1ad46f7351c5a418d0d6bb'),
+    ('function', 'settle_purges', '477d50cba3af9552f45f8d7906fefae7'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
     ('function', 'subjects_of', 'a3d1a5f5d71df69ae5fe95b6df12163e'),
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
-    ('function', 'witness', 'e197a58d0dce23240f7bd47d0fd8d8c0'),
+    ('function', 'witness', 'be4534170e1b6d10de28f013899e8bb8'),
     ('function', 'write_records', 'e388fe0106526a8c25915ef48f68f567'),
     ('index', '
         artefacts_record postings_record
@@ -223,6 +228,7 @@ f
     ('index', 'decisions_person', 'btree (tenant_key, subject_hash, seq)'),
     ('index', 'provenance_sources', 'ac8062ff66938762519c9e3fff3606f5'),
     ('index', 'purge_receipts_erasure purges_erasure', 'btree (tenant_key, erasure_id)'),
+    ('index', 'purges_next', 'btree (tenant_key, adapter, attempts, artefact_id)'),
     ('index', 'record_subjects_person', 'cb3380203149a2e49ee86e730663e1bb'),
     ('index', 'records_current', '62b9066d023414797136e0fc56e62ab3'),
     ('index', 'records_embedded', '98cc1b4f59c5fbc5e85287aff30639e6'),
@@ -272,6 +278,7 @@ f
     ', 'table'),
     ('trigger', 'artefacts.artefact_fixed', '7cebc6061551cd9e2cb49d157d127c5e'),
     ('trigger', 'artefacts.sources_exist', 'f1ae8911c3ac5e518d15400e01e435cb'),
+    ('trigger', 'artefacts.unclaim', 'f0538008cd9f1b52a21103b34f728006'),
     ('trigger', '
         decisions.immutable purge_receipts.immutable tombstones.immutable
     ', 'b73ea0d16198b5d1cce784e824109ac7'),

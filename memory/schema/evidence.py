@@ -154,13 +154,17 @@ purges = Table(
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("last_error", Text),
     Column("next_try_at", Time),
+    Column("lease", UUID(as_uuid=True)),
+    Column("leased_at", Time),
     Column("leased_until", Time),
+    Column("leased_pid", Integer),
     PrimaryKeyConstraint("tenant_key", "adapter", "artefact_id", name="purges_pkey"),
     bounded("tenant_key", 256),
     bounded("adapter", 256),
     bounded("artefact_id", 1024),
     CheckConstraint("last_error ~ '^[A-Za-z_][A-Za-z0-9_.]{0,127}$'", name="last_error_is_class"),
     Index("purges_erasure", "tenant_key", "erasure_id"),
+    Index("purges_next", "tenant_key", "adapter", "attempts", "artefact_id"),
 )
 
 purge_receipts = Table(

@@ -8,7 +8,7 @@ import inspect
 import logging
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -58,6 +58,7 @@ class Base:
         subject_pepper: str | bytes | None = None,
         postings: bool = True,
         clock: Callable[[], datetime] = utc_now,
+        purge_timeout: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store: Store = InMemoryStore() if store is None else store
         plugs.check_store(self._store)
@@ -69,6 +70,7 @@ class Base:
         self._indexes = plugs.by_name(indexes)
         self._events: EventSink = LoggingSink() if events is None else events
         plugs.check(self._events, "events", "publish")
+        self._purge_timeout = validation.duration(purge_timeout, "purge_timeout")
         self._pepper = validation.pepper(subject_pepper)
         self._postings = validation.flag(postings, "postings")
         self._clock = clock

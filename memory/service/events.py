@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
+from memory.calls import CallFailedError, called
 from memory.ports import ErasureEvent, EventSink
 from memory.types import Receipt
 
@@ -31,8 +33,11 @@ class LoggingSink:
         )
 
 
-async def publish(sink: EventSink, receipt: Receipt) -> None:
-    """Publish the event of a finished erasure; a sink that fails is logged by its class only."""
+async def publish(sink: EventSink, receipt: Receipt, limit: timedelta) -> None:
+    """Publish the event of a finished erasure; a sink that fails is logged by its class only.
+
+    The erasure is committed: whatever the sink raises, or however long it takes, changes nothing.
+    """
     anchor = receipt.anchor
     event = ErasureEvent(
         erasure_id=receipt.erasure_id,
@@ -49,7 +54,6 @@ async def publish(sink: EventSink, receipt: Receipt) -> None:
         completed_at=receipt.completed_at,
     )
     try:
-        await sink.publish(event)
-    except Exception as error:  # the erasure is committed; whatever the sink raises changes nothing
-        # Its class only: a traceback would bring the sink's message, which may quote.
-        _logger.error("the event sink failed: %s", type(error).__name__)  # noqa: TRY400
+        await called(lambda: sink.publish(event), limit)
+    except CallFailedError as failure:
+        _logger.error("the event sink failed: %s", failure.kind)  # noqa: TRY400

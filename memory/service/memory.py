@@ -30,7 +30,8 @@ class Memory(Writing, Reading, Erasing, Exporting):
     the logger ``memory.erasure``); ``subject_pepper`` keys the hashes that evidence holds;
     ``postings=False`` stores no words, which makes writing cheaper and recall by words impossible:
     for a host that recalls by person, time or vector only. ``clock`` returns the time, with its
-    zone.
+    zone. An index, or the event sink, that does not answer within ``purge_timeout`` has failed: its
+    call is cancelled and the debt stays.
 
     The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks of
     one event loop; make one, with a store of its own, per loop. It connects on first use;

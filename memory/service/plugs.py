@@ -34,6 +34,8 @@ def by_name(indexes: Any) -> dict[str, DerivedIndex]:
     named: dict[str, DerivedIndex] = {}
     for position, index in enumerate(indexes):
         check(index, f"indexes.{position}", "purge")
+        if getattr(index, "present", None) is not None:
+            check(index, f"indexes.{position}", "present")
         name = validation.key(
             getattr(index, "name", None), f"indexes.{position}.name", validation.MAX_NAME
         )

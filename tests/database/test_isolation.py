@@ -202,13 +202,15 @@ async def test_an_erasure_of_another_tenant_is_refused(
     assert await tombstones(inspector, neighbour) == []
 
 
+LEASE = "00000000-0000-4000-8000-000000000000"
+
+
 @pytest.mark.parametrize(
     "call",
     [
-        "memory.lease_purges($1, '{index}', 10, '1 minute')",
-        "memory.settle_purges($1, 'index', '{vector-2}',"
-        " array(select p.erasure_id from memory.purges as p where p.tenant_key = $1))",
-        "memory.defer_purges($1, 'index', '{vector-2}', 'TimeoutError', '1 minute')",
+        "memory.lease_purges($1, 'index', 10, '1 minute', gen_random_uuid(), false, false)",
+        f"memory.settle_purges($1, 'index', '{{vector-2}}', '{LEASE}')",
+        f"memory.defer_purges($1, 'index', '{{vector-2}}', '{LEASE}', 'OSError', '1 minute')",
     ],
 )
 @pytest.mark.parametrize("role", ["app", "superuser"])
@@ -217,6 +219,11 @@ async def test_purges_of_another_tenant_are_not_touched(
 ) -> None:
     owner, connection = await connect("owner"), await connect(role)
     await furnish(owner, tenant)
+    await inspector.execute(
+        "update memory.purges set lease = $2, leased_until = now() where tenant_key = $1",
+        tenant,
+        LEASE,
+    )
     owed = "select attempts, last_error from memory.purges where tenant_key = $1"
     for argument, said in ((tenant, None), (tenant, ""), (tenant, neighbour), (None, "")):
         with refused("ME012"):

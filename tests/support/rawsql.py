@@ -241,6 +241,15 @@ _DAMAGE = {
             group by l.subject_key having count(distinct l.subject_hash) > 1) as k""",
     "evidence that was never sealed": """
         select count(*) from memory.pending_evidence as p where p.tenant_key = $1""",
+    "a registration without its claim": """
+        select count(*) from memory.artefacts as a where a.tenant_key = $1 and not exists (
+            select from memory.artefact_claims as c
+            where c.artefact_hash = memory.framed_hash(a.adapter, a.artefact_id)
+            and c.claim_hash = memory.framed_hash(
+                a.tenant_key, a.adapter, a.artefact_id, a.record_id::text))""",
+    "a purge owed for what is registered": """
+        select count(*) from memory.purges as p join memory.artefacts as a
+            using (tenant_key, adapter, artefact_id) where p.tenant_key = $1""",
     "a count that is off": """
         select abs((select count(*) from memory.records as r where r.tenant_key = $1)
         - (select coalesce(sum(c.records), 0) from memory.tenant_counts as c

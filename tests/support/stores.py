@@ -61,6 +61,17 @@ _RULES = {
         where r.superseded_at is null and r.record_key is not null
         group by r.tenant_key, r.record_key having count(*) > 1
     """,
+    "registration without its claim": """
+        select a.tenant_key, a.record_id::text from memory.artefacts as a where not exists (
+            select from memory.artefact_claims as c
+            where c.artefact_hash = memory.framed_hash(a.adapter, a.artefact_id)
+            and c.claim_hash = memory.framed_hash(
+                a.tenant_key, a.adapter, a.artefact_id, a.record_id::text))
+    """,
+    "owed and registered": """
+        select p.tenant_key, a.record_id::text from memory.purges as p
+        join memory.artefacts as a using (tenant_key, adapter, artefact_id)
+    """,
     "evidence that was not sealed": """
         select e.tenant_key, e.subject_hash from memory.pending_evidence as e
     """,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import assert_type
 from uuid import UUID
 
@@ -83,6 +83,7 @@ def plugs_fit() -> None:
         events=sink,
         subject_pepper=b"pepper",
         clock=lambda: datetime.now(UTC),
+        purge_timeout=timedelta(seconds=10),
     )
     Memory(embedder=hashing, redactor=None, postings=False)
 
@@ -160,6 +161,7 @@ async def erases(memory: Memory, record_id: UUID) -> None:
     )
     assert_type(await memory.forget_record("acme", record_id=record_id, reason="operator"), Receipt)
     assert_type(await memory.purge_outstanding("acme"), Purged)
+    assert_type(await memory.purge_outstanding("acme", due_only=True), Purged)
 
 
 async def tenant_is_bound(memory: Memory, record: Record) -> None:

@@ -65,6 +65,8 @@ CODES = {
     "ME014": errors.InvalidInputError,
     "ME015": errors.UnknownRecordError,
     "ME017": errors.InvalidInputError,
+    "ME018": errors.ConflictError,
+    "ME019": errors.InvalidInputError,
     "40001": errors.RetryableError,
     "40P01": errors.RetryableError,
     "23503": errors.RetryableError,

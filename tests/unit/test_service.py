@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 from typing import get_args
 
@@ -40,13 +39,6 @@ class Joined(InMemoryStore):
     calls_indexes = False
 
 
-class Unreachable(InMemoryStore):
-    """A store that is gone once the erasure has committed."""
-
-    async def purge(self, tenant_key, indexes):
-        raise StoreUnavailableError("gone")
-
-
 async def owing(memory):
     record = (await memory.remember("acme", text="x", subject_keys="p")).record
     await memory.register_artefact("acme", adapter="index", artefact_id="a", sources=record)
@@ -63,8 +55,13 @@ async def test_in_the_callers_transaction_no_index_is_called():
     assert (done.settled, index.asked) == (1, [["a"]])
 
 
-async def test_a_receipt_reaches_the_caller_when_the_store_is_lost_after_the_erasure():
-    memory = Memory(Unreachable(), indexes=[Index()], subject_pepper="p")
+@pytest.mark.parametrize("fault", [StoreUnavailableError("gone"), RuntimeError("a bug")])
+async def test_a_receipt_reaches_the_caller_when_the_store_is_lost_after_the_erasure(fault):
+    class Lost(InMemoryStore):
+        async def purge(self, tenant_key, demand):
+            raise fault
+
+    memory = Memory(Lost(), indexes=[Index()], subject_pepper="p")
     await owing(memory)
     with pytest.raises(PartialErasureError) as partial:
         await memory.forget("acme", subject_key="p")
@@ -81,37 +78,6 @@ async def test_the_debt_of_a_shared_artefact_is_everybodys():
         with pytest.raises(PartialErasureError):
             await memory.forget("acme", subject_key=person)
     assert (await memory.forget("acme", subject_key="cy")).complete
-
-
-async def test_a_debt_renewed_by_another_person_stays_the_firsts():
-    memory = Memory(InMemoryStore(), subject_pepper="p")
-    for person in ("ann", "bob"):
-        record = (await memory.remember("acme", text="x", subject_keys=person)).record
-        await memory.register_artefact("acme", adapter="index", artefact_id="a", sources=record)
-        with pytest.raises(PartialErasureError):
-            await memory.forget("acme", subject_key=person)
-    with pytest.raises(PartialErasureError):
-        await memory.forget("acme", subject_key="ann")
-
-
-async def test_a_debt_renewed_while_the_index_is_asked_is_still_owed():
-    memory = Memory(InMemoryStore(), subject_pepper="p")
-
-    class Racing(Index):
-        async def purge(self, artefact_ids):
-            if not self.asked:
-                self.asked.append(artefact_ids)
-                await owing(memory)
-                with contextlib.suppress(PartialErasureError):
-                    await memory.forget("acme", subject_key="p")
-            return 1
-
-    await owing(memory)
-    with pytest.raises(PartialErasureError):
-        await memory.forget("acme", subject_key="p")
-    racing = Memory(memory._store, indexes=[Racing()], subject_pepper="p")
-    assert (await racing.purge_outstanding("acme")).outstanding == ("index",)
-    assert (await racing.purge_outstanding("acme")).outstanding == ()
 
 
 async def test_a_cancelled_embedding_stores_nothing():

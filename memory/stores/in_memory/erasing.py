@@ -10,7 +10,7 @@ from uuid import UUID
 from memory import fingerprint, lineage
 from memory.errors import ConflictError
 from memory.ports import Order
-from memory.stores.in_memory.shelf import Row, Shelf
+from memory.stores.in_memory.shelf import Owed, Row, Shelf
 from memory.types import Anchor, Counts, Receipt, Tombstone
 
 __all__ = ["erase", "outstanding"]
@@ -57,7 +57,9 @@ def erase(shelf: Shelf, order: Order) -> Receipt:
 def outstanding(shelf: Shelf, subject_hashes: Collection[str]) -> tuple[str, ...]:
     """Return the adapters that owe a purge for these people."""
     people = frozenset(subject_hashes)
-    return tuple(sorted({adapter for (adapter, _), owed in shelf.debts.items() if owed & people}))
+    return tuple(
+        sorted({adapter for (adapter, _), owed in shelf.debts.items() if owed.people & people})
+    )
 
 
 def _planned(shelf: Shelf, order: Order) -> _Plan:
@@ -151,5 +153,5 @@ def _owe(shelf: Shelf, plan: _Plan) -> None:
             for source in sources & plan.gone
             for subject_hash in shelf.rows[source].subjects.values()
         }
-        shelf.debts[item] = shelf.debts.get(item, frozenset()) | people
+        shelf.debts[item] = Owed(people=frozenset(people))
         del shelf.artefacts[item]

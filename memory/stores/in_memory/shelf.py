@@ -14,7 +14,7 @@ from memory.errors import ConflictError, UnknownRecordError, UnknownSourceError
 from memory.ports import Draft, Filters, Subject
 from memory.types import Record, Tombstone
 
-__all__ = ["Row", "Shelf", "copied"]
+__all__ = ["Owed", "Row", "Shelf", "copied"]
 
 
 @dataclass(slots=True, repr=False)
@@ -66,13 +66,24 @@ class Row:
         return versions.same_content(self.record, self.direct, draft)
 
 
+@dataclass(slots=True, repr=False, eq=False)
+class Owed:
+    """A purge that an index owes since the erasure of ``people``, whose hashes these are."""
+
+    people: frozenset[str]
+    attempts: int = 0
+    last_error: str | None = None
+    next_try_at: datetime | None = None
+    lease: UUID | None = None
+
+
 @dataclass(slots=True, repr=False)
 class Shelf:
     """One tenant's rows, provenance, artefacts, debts and evidence.
 
     ``lines`` maps a ``record_key`` to its versions, oldest first; ``derived_from`` a record to
     those made from it; ``artefacts`` and ``debts`` an ``(adapter, artefact_id)`` to its sources
-    and to the hashes of the people whose erasure caused the debt.
+    and to what is owed.
     """
 
     tenant_key: str
@@ -80,7 +91,7 @@ class Shelf:
     lines: dict[str, list[UUID]] = field(default_factory=dict)
     derived_from: dict[UUID, set[UUID]] = field(default_factory=dict)
     artefacts: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
-    debts: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    debts: dict[tuple[str, str], Owed] = field(default_factory=dict)
     tombstones: list[Tombstone] = field(default_factory=list)
 
     def remember(self, drafts: Sequence[Draft], now: datetime) -> list[Record]:
@@ -127,6 +138,20 @@ class Shelf:
         if row is None:
             raise UnknownRecordError("record_id: no such record")
         return row
+
+    def register(self, artefacts: Iterable[tuple[str, str]], sources: Iterable[UUID]) -> None:
+        """Record that each artefact was made from all of these records."""
+        self.require_sources(sources)
+        self.require_unowed(artefacts)
+        for artefact in artefacts:
+            self.artefacts.setdefault(artefact, set()).update(sources)
+
+    def require_unowed(self, artefacts: Iterable[tuple[str, str]]) -> None:
+        """Raise ``ConflictError`` where a purge is owed, which would take what is written now."""
+        if any(artefact in self.debts for artefact in artefacts):
+            raise ConflictError(
+                "artefact_id: its purge is still owed; purge_outstanding, then register again"
+            )
 
     def require_sources(self, sources: Iterable[UUID]) -> None:
         """Raise ``UnknownSourceError`` unless every source is here."""

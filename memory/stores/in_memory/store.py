@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memory import fingerprint, purging, ranking, vectors
+from memory import fingerprint, ranking, vectors
 from memory.errors import InstallError
 from memory.portability import ExportedDecision, ExportedRecord
-from memory.ports import DerivedIndex, Draft, Filters, Found, Order, Query, Subject
+from memory.ports import Demand, Draft, Filters, Found, Order, Query, Subject
+from memory.purging import drain
 from memory.stores.in_memory import exporting
-from memory.stores.in_memory.erasing import erase
+from memory.stores.in_memory.draining import ShelfLedger
+from memory.stores.in_memory.erasing import erase, outstanding
 from memory.stores.in_memory.shelf import Row, Shelf, copied
 from memory.types import (
     Capabilities,
@@ -71,9 +72,9 @@ class InMemoryStore:
     ) -> Record:
         """See :meth:`memory.ports.Store.derive`."""
         shelf = self._kept(tenant_key)
+        shelf.require_unowed(artefacts)
         record = shelf.derive(draft, sources, self._clock())
-        for artefact in artefacts:
-            shelf.artefacts.setdefault(artefact, set()).add(record.record_id)
+        shelf.register(artefacts, [record.record_id])
         return record
 
     async def supersede(self, tenant_key: str, record_id: UUID, draft: Draft) -> Record:
@@ -162,31 +163,20 @@ class InMemoryStore:
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]
     ) -> None:
         """See :meth:`memory.ports.Store.register`."""
-        shelf = self._shelf(tenant_key)
-        shelf.require_sources(sources)
-        shelf.artefacts.setdefault((adapter, artefact_id), set()).update(sources)
+        self._shelf(tenant_key).register([(adapter, artefact_id)], sources)
 
-    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
+    async def purge(self, tenant_key: str, demand: Demand) -> Purged:
         """See :meth:`memory.ports.Store.purge`."""
-        debts = self._shelf(tenant_key).debts
-        asked = dict(debts)
-        owed: dict[str, list[str]] = {}
-        for adapter, artefact_id in asked:
-            owed.setdefault(adapter, []).append(artefact_id)
-        able = [name for name in owed if name in indexes]
-        answers = await asyncio.gather(
-            *(purging.confirmed(indexes[name], owed[name]) for name in able)
-        )
-        gone = {(name, item) for name, answer in zip(able, answers, strict=True) for item in answer}
-        for artefact in gone:
-            # A debt that was renewed while the index was asked is owed still.
-            if debts.get(artefact) is asked[artefact]:
-                del debts[artefact]
-        return Purged(
-            settled=len(gone),
-            adapters=tuple(sorted(owed)),
-            outstanding=tuple(sorted({adapter for adapter, _ in debts})),
-        )
+        shelf = self._shelf(tenant_key)
+        owed = _owing(shelf, demand)
+        able = {name: demand.indexes[name] for name in owed if name in demand.indexes}
+
+        def elsewhere(artefact: tuple[str, str]) -> bool:
+            others = (other for other in self._shelves.values() if other is not shelf)
+            return any(artefact in other.artefacts for other in others)
+
+        settled = await drain(ShelfLedger(shelf, elsewhere, self._clock), able, demand)
+        return Purged(settled=settled, adapters=owed, outstanding=_owing(shelf, demand))
 
     async def capabilities(self) -> Capabilities:
         """See :meth:`memory.ports.Store.capabilities`."""
@@ -204,6 +194,12 @@ class InMemoryStore:
 
     async def close(self) -> None:
         """Nothing was opened; what is stored stays."""
+
+
+def _owing(shelf: Shelf, demand: Demand) -> tuple[str, ...]:
+    if demand.people is not None:
+        return outstanding(shelf, demand.people)
+    return tuple(sorted({adapter for adapter, _ in shelf.debts}))
 
 
 def _lexical(rows: Sequence[Row], query: Query) -> list[tuple[float, UUID]]:

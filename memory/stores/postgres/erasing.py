@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from memory.ports import DerivedIndex, Order
+from memory.ports import Demand, Order
+from memory.purging import drain
 from memory.repositories import erasures, purges
 from memory.stores.postgres.base import Base
-from memory.stores.postgres.draining import drain
+from memory.stores.postgres.draining import TableLedger
 from memory.types import Purged, Receipt
 
 __all__ = ["Erasing"]
@@ -23,10 +22,14 @@ class Erasing(Base):
             lambda c: erasures.forget(c, tenant_key, order, sealed=sealed)
         )
 
-    async def purge(self, tenant_key: str, indexes: Mapping[str, DerivedIndex]) -> Purged:
+    async def purge(self, tenant_key: str, demand: Demand) -> Purged:
         """See :meth:`memory.ports.Store.purge`."""
-        owed = await self._access.single(lambda c: purges.owing(c, tenant_key))
-        able = {name: indexes[name] for name in owed if name in indexes}
-        settled = await drain(self._access, tenant_key, able) if self.calls_indexes else 0
-        outstanding = await self._access.single(lambda c: purges.owing(c, tenant_key))
+        owed = await self._access.single(lambda c: purges.owing(c, tenant_key, demand.people))
+        if not owed or not self.calls_indexes:
+            return Purged(settled=0, adapters=owed, outstanding=owed)
+        able = {name: demand.indexes[name] for name in owed if name in demand.indexes}
+        settled = await drain(TableLedger(self._access, tenant_key), able, demand)
+        outstanding = await self._access.single(
+            lambda c: purges.owing(c, tenant_key, demand.people)
+        )
         return Purged(settled=settled, adapters=owed, outstanding=outstanding)
