@@ -212,7 +212,7 @@ f
     select ''memory_0012'';
 '),
     ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
-    ('function', 'seal', '0ebaa7c329ee13c97b31400e5faca900'),
+    ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
     ('function', 'settle', 'c4bd97641a1ad46f7351c5a418d0d6bb'),
     ('function', 'settle_purges', '477d50cba3af9552f45f8d7906fefae7'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
