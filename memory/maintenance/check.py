@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memory import validation
 from memory.maintenance.checks.chain import check_chain
 from memory.maintenance.checks.erased import check_erased
 from memory.maintenance.checks.faults import CheckReport, Collector
+from memory.maintenance.checks.hashes import check_hashes
 from memory.maintenance.checks.rows import check_rows
 from memory.maintenance.due import Lines, Stream, read
 from memory.maintenance.walking import Progress, Source, opened, silent, tenants
@@ -20,6 +22,7 @@ async def check(
     *,
     anchors: Mapping[str, Anchor] | None = None,
     tombstones: Lines | None = None,
+    subject_pepper: str | bytes | None = None,
     progress: Progress = silent,
 ) -> CheckReport:
     """Look at every row of every tenant once, as the owner of the schema; nothing is written.
@@ -27,8 +30,8 @@ async def check(
     ``anchors`` are chain positions kept outside, by tenant: only they find a chain whose newest
     tombstones were removed, or that was computed anew. ``tombstones`` is an exported stream (see
     :func:`export_tombstones`): people it says were erased, and the database holds again, are
-    ``resurrected`` until :func:`replay` has been called. ``progress`` is called with a step and a
-    count.
+    ``resurrected`` until :func:`replay` has been called. With the ``subject_pepper`` everybody's
+    hash is computed anew. ``progress`` is called with a step and a count.
 
     Every page of 5,000 rows is judged in a snapshot of its own, so that writers are not in the way
     and what they do meanwhile is not mistaken for a fault. Memory grows with the people erased.
@@ -37,6 +40,7 @@ async def check(
     Raises ``InvalidInputError`` for a stream that does not hold together, ``InstallError`` for a
     role that is not the owner's.
     """
+    pepper = validation.pepper(subject_pepper)
     found = Collector()
     given = dict(anchors or {})
     count = 0
@@ -48,6 +52,8 @@ async def check(
             progress("tenants", count)
             own = await check_chain(access, tenant_key, given.pop(tenant_key, None), found)
             await check_erased(access, tenant_key, own, stream, found)
+            if pepper:
+                await check_hashes(access, tenant_key, pepper, found)
             await check_rows(access, tenant_key, found)
             progress("rows", found.rows)
             count += 1

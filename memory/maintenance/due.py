@@ -18,7 +18,7 @@ from memory.database import Access, fetch
 from memory.repositories import tenancy
 from memory.types import Anchor, Reason, Scope, Tombstone
 
-__all__ = ["Due", "Lines", "Stream", "latest", "people", "read"]
+__all__ = ["Due", "Lines", "Stream", "everybody", "latest", "people", "read"]
 
 Lines: TypeAlias = Iterable[str | bytes]
 
@@ -152,19 +152,27 @@ select w.subject_key, w.subject_hash from walk as w order by w.n
 """
 
 
+async def everybody(access: Access, tenant_key: str) -> AsyncIterator[tuple[str, str]]:
+    """Yield key and hash of everybody who is linked to a record."""
+    last = ""
+    while True:
+        page = await access.several(partial(_page, tenant_key=tenant_key, last=last))
+        for person in page:
+            yield person
+        if len(page) < _PEOPLE:
+            return
+        last = page[-1][0]
+
+
 async def people(
     access: Access, tenant_key: str, due: Mapping[str, Due]
 ) -> AsyncIterator[tuple[str, str, Due]]:
     """Yield key, hash and erasure of everybody who is due and is linked to a record."""
-    last = ""
-    while due:
-        page = await access.several(partial(_page, tenant_key=tenant_key, last=last))
-        for subject_key, subject_hash in page:
-            if subject_hash in due:
-                yield subject_key, subject_hash, due[subject_hash]
-        if len(page) < _PEOPLE:
-            return
-        last = page[-1][0]
+    if not due:
+        return
+    async for subject_key, subject_hash in everybody(access, tenant_key):
+        if subject_hash in due:
+            yield subject_key, subject_hash, due[subject_hash]
 
 
 async def _page(connection: AsyncConnection, tenant_key: str, last: str) -> list[tuple[str, str]]:

@@ -195,7 +195,7 @@ async def test_each_damage_is_found_as_itself(furnished: Furnished, name: str) -
 
 
 def test_every_code_has_its_damage_and_its_remedy() -> None:
-    tested_elsewhere = {"chain_anchor", "chain_lost", "narrow_not_repeated"}
+    tested_elsewhere = {"chain_anchor", "chain_lost", "hash_foreign", "narrow_not_repeated"}
     assert {name.split()[0] for name in DAMAGES} | tested_elsewhere == FAULTS.keys()
     for code, meaning in FAULTS.items():
         assert re.fullmatch(r"[a-z_]+", code)
@@ -221,6 +221,12 @@ async def test_an_anchor_of_a_tenant_that_is_gone_is_missed(furnished: Furnished
     )
     [fault] = report.faults
     assert (fault.code, fault.tenant_key, fault.examples) == ("chain_anchor", "initech", ("3",))
+
+
+async def test_another_pepper_than_the_links_are_made_with_is_found(furnished: Furnished) -> None:
+    assert await codes(furnished, subject_pepper="p") == set()
+    report = await memory.check(furnished.database.owner_url, subject_pepper="other")
+    assert [(fault.code, fault.count) for fault in report.faults] == [("hash_foreign", 2)] * 2
 
 
 async def test_examples_are_ids_and_nothing_shows_a_key(furnished: Furnished) -> None:

@@ -96,6 +96,12 @@ FAULTS: Final = MappingProxyType(
             "a person is linked under two hashes",
             "Rows were loaded from an installation with another pepper.",
         ),
+        "hash_foreign": Meaning(
+            "error",
+            "a person is linked under another hash than the pepper given makes",
+            "Give the pepper the installation was first used with; if it is that one, rows were"
+            " loaded from another installation.",
+        ),
         "link_orphan": Meaning(
             "error", "a link to a person has no record", f"{_RELOAD}: delete the row as the owner."
         ),
