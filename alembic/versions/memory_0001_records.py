@@ -260,7 +260,13 @@ def upgrade() -> None:
             "tenant_key <> '' and octet_length(tenant_key) <= 256", name="tenant_key_bounded"
         ),
         sa.CheckConstraint("term <> '' and octet_length(term) <= 128", name="term_bounded"),
-        sa.PrimaryKeyConstraint("tenant_key", "term", "record_id", name="postings_pkey"),
+        sa.PrimaryKeyConstraint(
+            "tenant_key",
+            "term",
+            "record_id",
+            name="postings_pkey",
+            postgresql_include=["frequency", "term_count"],
+        ),
         schema="memory",
     )
     op.create_index(

@@ -252,7 +252,9 @@ f
     ('primary key', '
         pending_evidence.pending_evidence_pkey
     ', '(tenant_key, xid, erasure_id, subject_hash, reason, scope)'),
-    ('primary key', 'postings.postings_pkey', '(tenant_key, term, record_id)'),
+    ('primary key', '
+        postings.postings_pkey
+    ', '(tenant_key, term, record_id) INCLUDE (frequency, term_count)'),
     ('primary key', 'provenance.provenance_pkey', '(tenant_key, derived_id, source_id)'),
     ('primary key', 'purges.purges_pkey', '(tenant_key, adapter, artefact_id)'),
     ('primary key', 'record_subjects.record_subjects_pkey', '(tenant_key, record_id, subject_key)'),
