@@ -36,14 +36,14 @@ LINKS: Final = """
 """Whom the record ``r`` of tenant ``s.t`` is about, and what it was derived from."""
 
 
-def answer(found: str) -> str:
-    """Return the statement that makes records of what ``found`` yields.
+def answer(found: str, beside: str = "skipped") -> str:
+    """Return the statement that makes records of what ``found`` yields: id, score and ``beside``.
 
     The best are chosen inside; the order of so few is left to the client.
     """
     return f"""
 {SETTING}
-select {COLUMNS}, {LINKS}, h.score, h.skipped
+select {COLUMNS}, {LINKS}, h.score, h.{beside}
 from s
 cross join lateral ({found}) as h
 cross join lateral (

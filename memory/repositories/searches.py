@@ -1,4 +1,4 @@
-"""Finding records by words and by time; each in one statement, exact over what is there.
+"""Finding records by time, in one statement, exact over what is there.
 
 The person comes first: with subjects only their records are read, through the link table. What a
 generic plan does with ``= any (subjects)`` and an ``order by distance`` is left no choice: the
@@ -21,61 +21,7 @@ from memory.repositories.rows import answer, hits
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit
 
-__all__ = ["by_time", "by_words", "holds_any"]
-
-_PRESENT: Final = """
-        cross join lateral (
-            select count(*) as present from memory.postings as p
-            where p.tenant_key = s.t and p.record_id = r.record_id and p.term = any ($4::text[])
-            offset 0
-        ) as n"""
-
-
-@lru_cache
-def _by_words(shape: Shape) -> str:
-    if shape.subjects:
-        matched = f"""
-            select r.record_id, n.present
-            from {candidates(shape, first=6, joined=_PRESENT)} and n.present > 0
-        """
-    else:
-        matched = f"""
-            select h.record_id, h.present
-            from (
-                select p.record_id, count(*) as present from memory.postings as p
-                where p.tenant_key = s.t and p.term = any ($4::text[])
-                group by p.record_id
-                order by count(*) desc, p.record_id desc offset 0
-            ) as h
-            cross join lateral (
-                select from {candidates(shape, first=6)}
-                    and r.record_id = h.record_id offset 0
-            ) as visible
-        """
-    return answer(f"""
-    select
-        m.record_id,
-        m.present::float8 / cardinality($4::text[]) as score,
-        0 as skipped
-    from ({matched}) as m
-    where $5::float8 is null or m.present::float8 / cardinality($4::text[]) >= $5
-    order by m.present desc, m.record_id desc
-    limit $3""")
-
-
-async def by_words(connection: AsyncConnection, tenant_key: str, query: Query) -> list[Hit]:
-    """Rank by the share of the query's distinct terms that a record holds."""
-    rows = await fetch(
-        connection,
-        _by_words(Shape.of(query.filters)),
-        tenant_key,
-        query.filters.now,
-        query.limit,
-        list(query.terms),
-        query.min_score,
-        *values(query.filters),
-    )
-    return hits(tenant_key, rows)
+__all__ = ["by_time", "holds_any"]
 
 
 @lru_cache

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import fetch
 from memory.ports import Draft, Subject
+from memory.ranking import FREQUENCY_MOST
 from memory.types import Record
 from memory.versions import Placed, recorded
 
@@ -26,8 +27,6 @@ from memory.write_records(
     $20::text[], $21::uuid[], $22::text[], $23::text[]
 ) as w
 """
-
-_FREQUENCY_MOST: Final = 32_767
 
 
 async def write(
@@ -95,7 +94,7 @@ def _vectors(
 def _frequencies(draft: Draft) -> str | None:
     if draft.length == len(draft.terms):
         return None
-    return " ".join(str(min(count, _FREQUENCY_MOST)) for count in draft.terms.values())
+    return " ".join(str(min(count, FREQUENCY_MOST)) for count in draft.terms.values())
 
 
 _SUPERSEDE: Final = """

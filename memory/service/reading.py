@@ -31,6 +31,7 @@ from memory.vectors import Vector
 __all__ = ["Reading"]
 
 _BY_WORDS: Final = frozenset({"lexical", "keyword", "hybrid"})
+_BY_VECTOR: Final = frozenset({"vector", "hybrid"})
 
 
 class Reading(Base):
@@ -88,7 +89,7 @@ class Reading(Base):
         filters, masked = await self._masked(filters)
         query = await self._query(chosen, filters, most, wanted, vector)
         query = replace(query, min_score=least, neighbours=share)
-        if chosen == "lexical" and not query.terms:
+        if chosen in ("lexical", "keyword") and not query.terms:
             return Recall(strategy=chosen, note=NO_TERMS, exact=True, hits=())
         found = await self._store.search(tenant_key, query)
         return Recall(
@@ -103,14 +104,12 @@ class Reading(Base):
             asked = "vector" if can_embed else "lexical" if text is not None else "recent"
         if asked in _BY_WORDS and not self._postings:
             raise InvalidInputError("strategy", f"must not be {asked} without postings")
-        if asked in ("keyword", "hybrid"):
-            raise InvalidInputError("strategy", "keyword and hybrid are not available yet")
-        if asked == "vector" and not can_embed:
+        if asked in _BY_WORDS and text is None:
+            raise InvalidInputError("strategy", f"{asked} needs text")
+        if asked in _BY_VECTOR and not can_embed:
             raise InvalidInputError(
-                "strategy", "vector needs an embedding, or text and an embedder"
+                "strategy", f"{asked} needs an embedding, or text and an embedder"
             )
-        if asked == "lexical" and text is None:
-            raise InvalidInputError("strategy", "lexical needs text")
         return asked
 
     async def _query(
@@ -123,18 +122,19 @@ class Reading(Base):
     ) -> Query:
         model: str | None = None
         words: tuple[str, ...] = ()
-        if text is not None and (strategy == "lexical" or (strategy == "vector" and not vector)):
+        embeds = strategy in _BY_VECTOR and vector is None
+        if text is not None and (embeds or strategy in _BY_WORDS):
             (content,) = await self._redacted([(text, {})])
-            if strategy == "lexical":
+            if strategy in _BY_WORDS:
                 words = tuple(terms(content.text))
-            else:
+            if embeds:
                 ((vector, model),) = await self._embedded([content.text], [None])
         return Query(
             strategy=strategy,
             filters=filters,
             limit=limit,
             terms=words,
-            embedding=vector if strategy == "vector" else None,
+            embedding=vector if strategy in _BY_VECTOR else None,
             embedding_model=model,
         )
 

@@ -4,6 +4,7 @@ import json
 import math
 from array import array
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import metadata, ranking, vectors
+from memory.types import Strategy
 
 finite = st.floats(-1e6, 1e6, width=32)
 
@@ -32,8 +34,88 @@ def test_best_takes_the_greatest_and_ties_by_bytes_of_the_id():
     assert ranking.best([(0.5, low)], 10) == [(0.5, low)]
 
 
+def test_a_rare_term_weighs_more_and_no_term_weighs_nothing():
+    assert ranking.idf(100, 1) == pytest.approx(math.log(1 + 99.5 / 1.5))
+    weights = [ranking.idf(100, holding) for holding in range(1, 101)]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] > 0
+    # Counters that lag behind the postings must not make it negative.
+    assert ranking.idf(3, 10) == ranking.idf(10, 10) > 0
+
+
+def test_bm25_saturates_and_favours_short_records():
+    weights = {"a": 2.0, "b": 1.0}
+    assert ranking.bm25(weights, {"z": 3}, 3, 4.0) == 0.0
+    # At the mean length, one occurrence is worth exactly the weight.
+    assert ranking.bm25(weights, {"a": 1}, 4, 4.0) == 2.0
+    assert ranking.bm25(weights, {"a": 1, "b": 1}, 4, 4.0) == 3.0
+    repeated = [ranking.bm25(weights, {"a": count}, 4, 4.0) for count in (1, 2, 3, 40_000)]
+    assert repeated == sorted(set(repeated))
+    assert repeated[-1] < 2.0 * (ranking.K1 + 1)
+    short, long = (ranking.bm25(weights, {"a": 1}, length, 4.0) for length in (2, 8))
+    assert short > 2.0 > long
+
+
+def test_frequencies_beyond_a_smallint_count_as_the_most_that_it_holds():
+    most = ranking.FREQUENCY_MOST
+    assert most == 2**15 - 1
+    scores = {ranking.bm25({"a": 2.0}, {"a": count}, 10**6, 9.0) for count in (most, 10 * most)}
+    assert len(scores) == 1
+
+
+ONE, TWO, THREE, FOUR = (UUID(int=n) for n in range(1, 5))
+
+
+def test_both_sides_are_scaled_over_all_candidates_and_added():
+    fused = ranking.fuse({ONE: (4.0, 0.1), TWO: (0.0, 0.5), THREE: (1.0, 0.3)})
+    assert dict((item, score) for score, item in fused) == pytest.approx(
+        {ONE: 1.0, TWO: 1.0, THREE: 0.25 + 0.5}
+    )
+
+
+def test_a_candidate_without_a_vector_has_the_least_cosine():
+    fused = {
+        item: s for s, item in ranking.fuse({ONE: (0.0, -0.5), TWO: (0.0, 0.5), THREE: (2.0, None)})
+    }
+    assert fused == pytest.approx({ONE: 0.0, TWO: 1.0, THREE: 1.0})
+
+
+def test_a_side_that_tells_nothing_apart_changes_no_order():
+    equal = {item: score for score, item in ranking.fuse({ONE: (3.0, 0.2), TWO: (3.0, 0.9)})}
+    assert equal == pytest.approx({ONE: 1.0, TWO: 2.0})
+    without = ranking.fuse({ONE: (3.0, None), TWO: (1.0, None)})
+    assert without == [(1.0, ONE), (0.0, TWO)]
+    assert ranking.fuse({ONE: (3.0, 0.2)}) == [(2.0, ONE)]
+    assert ranking.fuse({}) == []
+
+
+def test_the_better_neighbour_adds_its_share():
+    candidates = {ONE: (4.0, None), TWO: (0.0, None), THREE: (2.0, None), FOUR: (0.0, None)}
+    adjacent = [(ONE, TWO), (TWO, ONE), (TWO, THREE), (THREE, TWO), (FOUR, UUID(int=9))]
+    fused = {
+        item: score for score, item in ranking.fuse(candidates, neighbours=0.5, adjacent=adjacent)
+    }
+    assert fused == pytest.approx({ONE: 1.0, TWO: 0.5, THREE: 0.5, FOUR: 0.0})
+
+
+pairs = st.tuples(st.floats(0, 50), st.none() | st.floats(-1, 1))
+
+
+@given(st.dictionaries(st.uuids(), pairs, max_size=12))
+def test_fused_scores_are_bounded_and_blind_to_the_scale_of_keywords(candidates):
+    fused = ranking.fuse(candidates)
+    assert [item for _, item in fused] == list(candidates)
+    assert all(0.0 <= score <= 2.0 for score, _ in fused)
+    keywords = [keyword for keyword, _ in candidates.values()]
+    if keywords and max(keywords) - min(keywords) > 1e-3:
+        scaled = {item: (8 * keyword, cosine) for item, (keyword, cosine) in candidates.items()}
+        assert [score for score, _ in ranking.fuse(scaled)] == pytest.approx(
+            [score for score, _ in fused]
+        )
+
+
 def test_every_strategy_says_how_it_searched():
-    assert set(ranking.HOW) == {"lexical", "vector", "recent"}
+    assert set(ranking.HOW) == set(get_args(Strategy))
 
 
 @given(st.lists(st.tuples(finite, finite), min_size=1, max_size=50))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,7 +27,8 @@ class Row:
     record: Record
     subjects: dict[str, str]
     direct: frozenset[str]
-    terms: frozenset[str]
+    terms: Mapping[str, int]
+    length: int
     embedding: array[float] | None
     norm: float
 
@@ -193,7 +194,8 @@ class Shelf:
             record=record,
             subjects=subjects,
             direct=frozenset(subjects),
-            terms=frozenset(draft.terms),
+            terms=draft.terms,
+            length=draft.length,
             embedding=embedding,
             norm=0.0 if embedding is None else vectors.norm(embedding),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memory import fingerprint, ranking, vectors
+from memory import fingerprint
 from memory.errors import InstallError
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.ports import Demand, Draft, Filters, Found, Order, Query, Subject
@@ -14,10 +14,10 @@ from memory.purging import drain
 from memory.stores.in_memory import exporting
 from memory.stores.in_memory.draining import ShelfLedger
 from memory.stores.in_memory.erasing import erase, outstanding
-from memory.stores.in_memory.shelf import Row, Shelf, copied
+from memory.stores.in_memory.finding import find
+from memory.stores.in_memory.shelf import Shelf, copied
 from memory.types import (
     Capabilities,
-    Hit,
     Purged,
     Readiness,
     Receipt,
@@ -107,24 +107,7 @@ class InMemoryStore:
 
     async def search(self, tenant_key: str, query: Query) -> Found:
         """See :meth:`memory.ports.Store.search`."""
-        shelf = self._shelf(tenant_key)
-        rows = [row for row in shelf.rows.values() if row.matches(query.filters)]
-        if query.strategy == "recent":
-            times = ((row.record.occurred_at, row.record.record_id) for row in rows)
-            scored = [(0.0, item) for _, item in ranking.best(times, query.limit)]
-        else:
-            score = _cosine if query.strategy == "vector" else _lexical
-            enough = ranking.at_least(score(rows, query), query.min_score)
-            scored = ranking.best(enough, query.limit)
-        return Found(
-            hits=tuple(
-                Hit(record=copied(shelf.rows[item].record), score=score_) for score_, item in scored
-            ),
-            exact=True,
-            how=ranking.HOW[query.strategy],
-            skipped=sum(_skipped(row, query) for row in rows),
-            holds_any=bool(shelf.rows),
-        )
+        return find(self._shelf(tenant_key), query)
 
     async def erase(self, tenant_key: str, order: Order) -> Receipt:
         """See :meth:`memory.ports.Store.erase`."""
@@ -200,32 +183,3 @@ def _owing(shelf: Shelf, demand: Demand) -> tuple[str, ...]:
     if demand.people is not None:
         return outstanding(shelf, demand.people)
     return tuple(sorted({adapter for adapter, _ in shelf.debts}))
-
-
-def _lexical(rows: Sequence[Row], query: Query) -> list[tuple[float, UUID]]:
-    scored = ((ranking.lexical_score(query.terms, row.terms), row) for row in rows)
-    return [(score, row.record.record_id) for score, row in scored if score > 0]
-
-
-def _cosine(rows: Sequence[Row], query: Query) -> list[tuple[float, UUID]]:
-    asked = query.embedding or ()
-    norm = vectors.norm(asked)
-    return [
-        (vectors.cosine(asked, row.embedding, norm * row.norm), row.record.record_id)
-        for row in rows
-        if row.embedding is not None and not _skipped(row, query)
-    ]
-
-
-def _skipped(row: Row, query: Query) -> bool:
-    """Say whether the row was embedded by another model than the query."""
-    return (
-        query.embedding is not None
-        and row.embedding is not None
-        and not vectors.comparable(
-            query.embedding_model,
-            len(query.embedding),
-            row.record.embedding_model,
-            len(row.embedding),
-        )
-    )

@@ -34,7 +34,7 @@ class Reading(Base):
 
     async def search(self, tenant_key: str, query: Query) -> Found:
         """See :meth:`memory.ports.Store.search`."""
-        if query.strategy != "vector":
+        if query.embedding is None:
             return await find(self._access, tenant_key, query, None)
         measured = await self._lately_measured()
         try:
