@@ -19,10 +19,10 @@ from uuid import UUID
 from memory.types import Strategy
 
 __all__ = [
+    "BM25_B",
+    "BM25_K1",
     "FREQUENCY_MOST",
     "HOW",
-    "K1",
-    "B",
     "at_least",
     "best",
     "bm25",
@@ -33,8 +33,8 @@ __all__ = [
 
 Rank = TypeVar("Rank", float, datetime)
 
-K1: Final = 1.2
-B: Final = 0.75
+BM25_K1: Final = 1.2
+BM25_B: Final = 0.75
 """The parameters of BM25: how soon a repeated term saturates, and how much length counts."""
 
 FREQUENCY_MOST: Final = 32_767
@@ -80,13 +80,13 @@ def bm25(weights: Mapping[str, float], terms: Mapping[str, int], length: int, me
     the tenant's. Rounded to nine decimals, so that equal scores are ties in whatever order they
     were added up.
     """
-    norm = K1 * (1 - B + B * length / mean)
+    norm = BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
     held = (
         (weight, min(terms[term], FREQUENCY_MOST))
         for term, weight in weights.items()
         if term in terms
     )
-    score = sum(weight * (K1 + 1) * count / (count + norm) for weight, count in held)
+    score = sum(weight * (BM25_K1 + 1) * count / (count + norm) for weight, count in held)
     return round(score * 1e9) / 1e9
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from memory.ranking import K1, B
+from memory.ranking import BM25_B, BM25_K1
 
 __all__ = ["KEYWORD", "LEXICAL", "Scoring"]
 
@@ -36,11 +36,12 @@ LEXICAL: Final = Scoring(
 """The share of the query's distinct terms: see :func:`memory.ranking.lexical_score`."""
 
 KEYWORD: Final = Scoring(
-    most=f"""{K1 + 1}::float8 * ln(
+    most=f"""{BM25_K1 + 1}::float8 * ln(
                 1 + (greatest(t.n, c.df) - c.df + 0.5::float8) / (c.df + 0.5::float8)
             )""",
     gain=f"""k.most * p.frequency / (
-                p.frequency + {K1}::float8 * ({1 - B}::float8 + {B}::float8 * p.term_count / k.mean)
+                p.frequency + {BM25_K1 * (1 - BM25_B)}::float8
+                + {BM25_K1 * BM25_B}::float8 * p.term_count / k.mean
             )""",
     # Sums of floats depend on their order, which differs from plan to plan.
     final="round(x.got * 1e9) / 1e9",

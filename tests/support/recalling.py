@@ -14,6 +14,8 @@ def ways(text: str, vector: Sequence[float]) -> dict[str, dict[str, Any]]:
     """The arguments of ``recall`` for each strategy."""
     return {
         "lexical": {"text": text, "strategy": "lexical"},
+        "keyword": {"text": text, "strategy": "keyword"},
+        "hybrid": {"text": text, "embedding": vector, "strategy": "hybrid"},
         "vector": {"embedding": vector, "strategy": "vector"},
         "recent": {"strategy": "recent"},
     }

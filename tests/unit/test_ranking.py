@@ -51,7 +51,7 @@ def test_bm25_saturates_and_favours_short_records():
     assert ranking.bm25(weights, {"a": 1, "b": 1}, 4, 4.0) == 3.0
     repeated = [ranking.bm25(weights, {"a": count}, 4, 4.0) for count in (1, 2, 3, 40_000)]
     assert repeated == sorted(set(repeated))
-    assert repeated[-1] < 2.0 * (ranking.K1 + 1)
+    assert repeated[-1] < 2.0 * (ranking.BM25_K1 + 1)
     short, long = (ranking.bm25(weights, {"a": 1}, length, 4.0) for length in (2, 8))
     assert short > 2.0 > long
 
