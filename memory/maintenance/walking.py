@@ -13,16 +13,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from memory.database import Access, OwnAccess, fetch, open_engine
 from memory.errors import InvalidInputError
 
-__all__ = ["Progress", "Source", "opened", "silent", "tenants"]
+__all__ = ["Portion", "Progress", "Source", "opened", "silent", "tenants", "unwatched"]
 
 Source: TypeAlias = AsyncEngine | URL | str
 Progress: TypeAlias = Callable[[str, int], None]
 """Called with the name of a step and how far it has come; never with a key."""
+Portion: TypeAlias = Callable[[str, int, int], None]
+"""Called with the name of a step, how far it has come and its end, 0 where that is not known."""
 
 _TENANTS = 1_000
 
 
 def silent(step: str, done: int) -> None:
+    """Report nothing."""
+
+
+def unwatched(step: str, done: int, total: int) -> None:
     """Report nothing."""
 
 

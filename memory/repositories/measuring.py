@@ -22,11 +22,13 @@ _ITERATIVE: Final = (0, 8)
 class Measured:
     """``extension`` is the quoted schema of pgvector, None without it.
 
-    ``indexes`` are the HNSW indexes that a search may use, by the length of the vectors.
+    ``indexes`` are the HNSW indexes that a search may use, by the length of the vectors; none are
+    where its scans are not ``iterative``.
     """
 
     capabilities: Capabilities
     extension: str | None
+    iterative: bool
     indexes: Mapping[int, VectorIndex]
 
 
@@ -50,7 +52,8 @@ async def measure(connection: AsyncConnection) -> Measured:
     rows = await fetch(connection, _MEASURE)
     first = rows[0]
     usable: dict[int, VectorIndex] = {}
-    if first.extension is not None and _parsed(first.version) >= _ITERATIVE:
+    iterative = first.extension is not None and _parsed(first.version) >= _ITERATIVE
+    if iterative:
         for index in hnsw.indexes(rows):
             if index.valid:
                 # In full precision first, where there are both.
@@ -62,7 +65,12 @@ async def measure(connection: AsyncConnection) -> Measured:
         server_version=first.server,
         hnsw_dimensions=tuple(usable),
     )
-    return Measured(capabilities=capabilities, extension=first.extension, indexes=usable)
+    return Measured(
+        capabilities=capabilities,
+        extension=first.extension,
+        iterative=iterative,
+        indexes=usable,
+    )
 
 
 def _parsed(version: str) -> tuple[int, ...]:
