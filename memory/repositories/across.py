@@ -40,7 +40,8 @@ _STEER: Final = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_sort": "off",
-    "jit": "off",
+    # Not "jit": asyncpg switches that for the session where it finds it off in a transaction.
+    "jit_above_cost": "-1",
 }
 
 

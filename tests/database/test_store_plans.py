@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,25 +17,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from memory import Exported, Memory, PartialErasureError, Recall, Record, Tombstone
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
+from plans import MODES, SWITCHES, explained, nodes
 from rawsql import Connection
 from servers import Database, Postgres
 from stores import record_statements
 
-SWITCHES = (
-    "seqscan",
-    "indexscan",
-    "indexonlyscan",
-    "bitmapscan",
-    "nestloop",
-    "hashjoin",
-    "mergejoin",
-    "sort",
-    "incremental_sort",
-    "hashagg",
-    "material",
-    "memoize",
-)
-MODES = ("force_custom_plan", "force_generic_plan")
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 OTHERS = 150_000
 # Forty memories with their links, terms and vectors; a scan of the others reads thousands.
@@ -244,39 +229,3 @@ async def test_a_read_beside_many_other_rows_touches_few_pages_and_asks_for_the_
             assert "current_setting" not in json.dumps(conditions)
             if "current_setting" in json.dumps(node.get("Output", [])):
                 assert node["Actual Loops"] <= 1
-
-
-async def explained(
-    connection: Connection, statement: str, values: Any, mode: str
-) -> dict[str, Any]:
-    """The plan of a prepared statement as it was run."""
-    await connection.execute(f"set plan_cache_mode = {mode}")
-    await connection.execute(f"prepare read as {statement}")
-    arguments = ", ".join(map(literal, values))
-    call = f"execute read({arguments})" if values else "execute read"
-    try:
-        async with connection.transaction():
-            found = await connection.fetchval(
-                f"explain (analyze, buffers, verbose, format json) {call}"
-            )
-    finally:
-        await connection.execute("deallocate read")
-    plan: dict[str, Any] = json.loads(found)[0]["Plan"]
-    return plan
-
-
-def literal(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool | int | float):
-        return str(value)
-    if isinstance(value, list | tuple | array):
-        inner = ", ".join(json.dumps(str(item)) for item in value)
-        return f"'{{{inner}}}'"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from nodes(child)
