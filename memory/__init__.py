@@ -24,6 +24,7 @@ from memory.errors import (
 )
 from memory.maintenance.check import check
 from memory.maintenance.checks.faults import CheckReport, Fault
+from memory.maintenance.counts import fold_counts
 from memory.maintenance.replay import Replayed, replay
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
@@ -111,6 +112,7 @@ __all__ = [
     "embedded",
     "export_tombstones",
     "fingerprint",
+    "fold_counts",
     "maintenance",
     "migrate",
     "redaction",
