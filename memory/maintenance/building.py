@@ -93,8 +93,9 @@ async def watched(
     finally:
         watcher.cancel()
         (ended,) = await asyncio.gather(watcher, return_exceptions=True)
-    if not isinstance(ended, asyncio.CancelledError | MemoryServiceError):
-        raise ended  # by what was to be told of the progress
+    # Its own errors cost only the view; those of the host's callback are the host's.
+    if isinstance(ended, Exception) and not isinstance(ended, MemoryServiceError):
+        raise ended
 
 
 _STATISTICS: Final = """
