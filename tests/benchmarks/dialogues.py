@@ -39,7 +39,7 @@ BATCH = 500
 
 
 def read(file: Path) -> dict[str, tuple[str, str]]:
-    """Return ``dialogue:turn`` -> (user, text), in order; without the evidence there is no point."""
+    """Return the user and the text of each ``dialogue:turn``, in the order of the file."""
     turns = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         said = json.loads(line)

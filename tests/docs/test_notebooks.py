@@ -1,0 +1,66 @@
+"""The notebooks run from a fresh kernel, and show what is committed.
+
+With ``MEMORY_REGENERATE_GOLDEN`` set, their outputs are written first.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from traitlets.config import Config
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
+MOST_CELLS = 15
+
+
+def shown(output: dict[str, Any]) -> dict[str, Any]:
+    """What a reader sees; a ``repr`` beside a table has ids and times, which differ in each run."""
+    kept = {key: value for key, value in output.items() if key in {"output_type", "name", "text"}}
+    if data := output.get("data"):
+        kept["data"] = {kind: data[kind] for kind in data if len(data) == 1 or kind == "text/html"}
+    if "data" in output:
+        kept["metadata"] = {}
+    if "execution_count" in output:
+        kept["execution_count"] = output["execution_count"]
+    return kept
+
+
+def executed(notebook: Any, folder: Path) -> Any:
+    """The notebook after all of its cells ran in order, with stable outputs."""
+    fresh = nbformat.from_dict(notebook)
+    # Sockets in a folder, not ports that anybody on the machine may try.
+    sockets = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(fresh, config=sockets, timeout=120, resources=resources).execute()
+    for cell in fresh.cells:
+        cell.metadata.clear()
+        if cell.cell_type == "code":
+            cell.outputs = [nbformat.from_dict(shown(output)) for output in cell.outputs]
+    return fresh
+
+
+def test_there_is_one() -> None:
+    assert "semantic_recall.ipynb" in {path.name for path in NOTEBOOKS}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs_and_shows_what_is_committed(path: Path, tmp_path: Path) -> None:
+    committed = nbformat.read(path, as_version=4)
+    nbformat.validate(committed)
+    assert len(committed.cells) <= MOST_CELLS
+    found = executed(committed, tmp_path)
+    if os.environ.get("MEMORY_REGENERATE_GOLDEN"):
+        path.write_text(nbformat.writes(found) + "\n", encoding="utf-8")
+    pairs = zip(found.cells, committed.cells, strict=True)
+    for number, (ran, kept) in enumerate(pairs, 1):
+        assert ran.get("outputs") == kept.get("outputs"), f"cell {number}"
+        assert ran.get("execution_count") == kept.get("execution_count")
+    assert not any(
+        out.get("name") == "stderr" for cell in found.cells for out in cell.get("outputs", [])
+    )
