@@ -34,10 +34,12 @@ from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
 from memory.stores.postgres import PostgresStore
 from memory.types import (
+    Action,
     Anchor,
     Capabilities,
     Check,
     Counts,
+    Decision,
     Derived,
     Finding,
     Hit,
@@ -48,6 +50,7 @@ from memory.types import (
     Recall,
     Receipt,
     Record,
+    Release,
     Remembered,
     Scope,
     Strategy,
@@ -57,12 +60,14 @@ from memory.types import (
 )
 
 __all__ = [
+    "Action",
     "Anchor",
     "Capabilities",
     "Check",
     "CheckReport",
     "ConflictError",
     "Counts",
+    "Decision",
     "Derived",
     "DerivedIndex",
     "Embedder",
@@ -93,6 +98,7 @@ __all__ = [
     "Receipt",
     "Record",
     "Redactor",
+    "Release",
     "Remembered",
     "Replayed",
     "RetryableError",

@@ -96,7 +96,8 @@ class ConflictError(MemoryServiceError):
 class SubjectBlockedError(MemoryServiceError):
     """The person asked not to be remembered again; nothing about them may be written.
 
-    No verb of this version sets a block: only SQL by the owner of the schema does.
+    ``forget(block_future=True)`` sets the block, ``readmit`` lifts it. It is the database that
+    refuses, a write that was under way included.
     """
 
 
@@ -114,7 +115,9 @@ class _ErasureError(MemoryServiceError):
 class LegalHoldError(_ErasureError):
     """A legal hold (GDPR Art. 17(3)(e)) keeps records that the erasure asked for.
 
-    No verb of this version sets a hold: only SQL by the owner of the schema does.
+    ``receipt.held`` says how many; nothing of a held person goes, and of somebody else everything
+    that leads to no held record. Where ``receipt.deferred``, the request is recorded and
+    ``release`` completes it: in the caller's transaction, once that commits.
     """
 
 

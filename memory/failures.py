@@ -47,10 +47,12 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME013": lambda: ConflictError(
         "expect: the records to erase are not those of the dry run; rehearse again with dry_run"
     ),
-    "ME014": lambda: InvalidInputError("forget", "names one person or record, an id and a reason"),
+    "ME014": lambda: InvalidInputError(
+        "forget", "names one person or record, an id and a reason; a hold a hash, if unknown"
+    ),
     "ME015": lambda: UnknownRecordError("record_id: no such record"),
     "ME017": lambda: InvalidInputError(
-        "connection", "must be READ COMMITTED to erase: a snapshot misses what is newer"
+        "connection", "must be READ COMMITTED to erase or decide: a snapshot misses what is newer"
     ),
     "ME018": lambda: ConflictError(
         "artefact_id: its purge is still owed; purge_outstanding, then register again"
@@ -110,7 +112,8 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
     if sqlstate == "42501":
         return InstallError(
             "the role lacks a right: the owner calls memory.grant_app(role), or"
-            " memory.grant_auditor(role) for verify_install (SQLSTATE 42501)"
+            " grant_operator(role) for release and readmit, grant_auditor(role) for"
+            " verify_install (SQLSTATE 42501)"
         )
     if sqlstate == "25006":
         return InstallError("the database or the role is read-only (SQLSTATE 25006)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-__all__ = ["closure", "depth", "levels"]
+__all__ = ["closure", "depth", "levels", "spared"]
 
 
 def levels(roots: Iterable[UUID], derived_from: Mapping[UUID, Collection[UUID]]) -> list[set[UUID]]:
@@ -31,3 +31,13 @@ def closure(roots: Iterable[UUID], derived_from: Mapping[UUID, Collection[UUID]]
 def depth(roots: Iterable[UUID], derived_from: Mapping[UUID, Collection[UUID]]) -> int:
     """Return the greatest shortest distance from the roots; 0 when nothing was derived."""
     return max(len(levels(roots, derived_from)) - 1, 0)
+
+
+def spared(
+    held: Iterable[UUID], asked: Collection[UUID], sources: Mapping[UUID, Collection[UUID]]
+) -> set[UUID]:
+    """Return what a hold keeps of the closure ``asked``: the held and all they were made from.
+
+    ``sources`` maps a record to those it was made from.
+    """
+    return closure(held, sources) & set(asked)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from memory.plain import plain
-from memory.types import Origin, Record, Tombstone
+from memory.types import Action, Origin, Record, Tombstone
 
 __all__ = ["Exported", "ExportedDecision", "ExportedRecord"]
 
@@ -73,11 +73,11 @@ class ExportedRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportedDecision:
-    """A block, hold, or the end of one, that was decided about the person."""
+    """What was decided about the person: :class:`memory.types.Decision` says what there is."""
 
     seq: int
     subject_hash: str
-    action: Literal["block", "readmit", "hold", "release", "request"]
+    action: Action
     at: datetime
 
     def to_dict(self) -> dict[str, Any]:

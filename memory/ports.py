@@ -10,12 +10,13 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.types import (
     Capabilities,
+    Decision,
     Finding,
     Hit,
     Origin,
@@ -24,6 +25,7 @@ from memory.types import (
     Reason,
     Receipt,
     Record,
+    Release,
     Scope,
     Strategy,
     Tombstone,
@@ -43,6 +45,7 @@ __all__ = [
     "Redactor",
     "Store",
     "Subject",
+    "Sweep",
 ]
 
 
@@ -214,7 +217,10 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """An erasure to carry out: by ``subject`` (narrowed by ``kinds``) or one ``record_id``."""
+    """An erasure to carry out: by ``subject`` (narrowed by ``kinds``) or one ``record_id``.
+
+    ``block`` refuses, from the same transaction on, what is written about the subject.
+    """
 
     erasure_id: UUID
     reason: Reason
@@ -224,6 +230,24 @@ class Order:
     kinds: tuple[str, ...] | None = None
     dry_run: bool = False
     expect: str | None = None
+    block: bool = False
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sweep:
+    """An erasure that names nobody, in transactions of ``batch`` records and what is derived.
+
+    Of a whole tenant, by ``scope``; or of what retention says: records that have expired ``now``
+    and, with ``before``, those of the ``kinds`` (None: of any) that occurred before it.
+    """
+
+    erasure_id: UUID
+    reason: Reason
+    scope: Literal["retention", "tenant"]
+    kinds: tuple[str, ...] | None = None
+    before: datetime | None = None
+    batch: int
     now: datetime
 
 
@@ -303,8 +327,29 @@ class Store(Protocol):
         The receipt's ``adapters`` had to purge something that went now. Its ``outstanding`` names
         every adapter that still owes a purge for these people, debts of earlier erasures included,
         so that asking again resumes; it is empty for a dry run. It is ``complete`` when nothing is
-        outstanding or held. ``expect`` that differs from the closure is a ``ConflictError``.
+        outstanding, held or deferred. What a hold keeps stays, and the order is recorded for the
+        release to complete. ``expect`` that differs from the closure is a ``ConflictError``.
         """
+        ...
+
+    async def sweep(self, tenant_key: str, sweep: Sweep) -> Receipt:
+        """Erase batch by batch what the sweep says; what a hold keeps is passed by and counted."""
+        ...
+
+    async def hold(self, tenant_key: str, subject: Subject, now: datetime) -> Decision:
+        """Put everything about the person, now and later, under legal hold."""
+        ...
+
+    async def release(self, tenant_key: str, subject: Subject, now: datetime) -> Release:
+        """Lift the hold and carry out the erasures that waited for it, in one transaction."""
+        ...
+
+    async def readmit(self, tenant_key: str, subject: Subject, now: datetime) -> Decision:
+        """Lift the block."""
+        ...
+
+    async def decisions(self, tenant_key: str, limit: int) -> list[Decision]:
+        """Return the newest decisions first."""
         ...
 
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:

@@ -16,10 +16,12 @@ from memory import rendering
 from memory.plain import plain
 
 __all__ = [
+    "Action",
     "Anchor",
     "Capabilities",
     "Check",
     "Counts",
+    "Decision",
     "Derived",
     "Finding",
     "Hit",
@@ -30,6 +32,7 @@ __all__ = [
     "Recall",
     "Receipt",
     "Record",
+    "Release",
     "Remembered",
     "Scope",
     "Strategy",
@@ -43,6 +46,7 @@ Reason = Literal["subject_request", "retention_policy", "operator"]
 Scope = Literal["subject", "kinds", "record", "retention", "tenant"]
 Strategy = Literal["vector", "lexical", "keyword", "hybrid", "recent"]
 SubjectMatch = Literal["any", "all"]
+Action = Literal["block", "readmit", "hold", "release", "request", "complete"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,13 +176,17 @@ class Receipt:
     ``counts`` and ``kinds`` (records removed per kind) are exact. ``cascade_depth`` is the greatest
     shortest distance of a derived record from the person's own (0: nothing was derived).
     ``bystanders`` counts the other people whose records went too; only a dry run names them, in
-    ``bystander_keys``. ``held`` counts records kept by a legal hold, which no verb of this version
-    sets: only SQL by the owner of the schema does. ``adapters`` are the external indexes that had
-    to purge something, ``outstanding`` those that have not confirmed it; ``complete`` is true when
-    nothing is outstanding or held, and never for a dry run.
-    ``closure`` is a digest of the ids that go; pass a dry run's to ``forget(expect=...)``.
-    ``anchor`` is the chain position of the newest tombstone written, None where the transaction is
-    the caller's and not yet committed. Times are UTC.
+    ``bystander_keys``. ``held`` counts the records asked for that a legal hold kept: those under
+    hold and those they were derived from; with the scopes ``retention`` and ``tenant``, the ones
+    that were due. ``deferred`` is true when the erasure was recorded as a request, which the
+    release of the hold completes. ``adapters`` are the external indexes that had to purge
+    something, ``outstanding`` those that have not confirmed it; ``complete`` is true when nothing
+    is outstanding, held or deferred, and never for a dry run.
+    ``closure`` is a digest of the ids asked for; pass a dry run's to ``forget(expect=...)``.
+    ``anchor`` is the chain position of the newest tombstone written, None where there is none, or
+    where the transaction is the caller's and not yet committed. Times are UTC.
+    The scopes ``retention`` and ``tenant`` name nobody and go in batches: ``subject_hashes`` and
+    ``closure`` are empty and ``bystanders`` is 0; the tombstones of the ``erasure_id`` say who.
     """
 
     erasure_id: UUID
@@ -192,6 +200,7 @@ class Receipt:
     bystanders: int
     bystander_keys: tuple[str, ...] = field(default=(), repr=False)
     held: int = 0
+    deferred: bool = False
     adapters: tuple[str, ...] = ()
     outstanding: tuple[str, ...] = ()
     complete: bool
@@ -209,6 +218,7 @@ class Receipt:
             ("artefacts", self.counts.artefacts),
             ("cascade depth", self.cascade_depth),
             ("other people touched", self.bystanders),
+            ("kept by a legal hold", self.held),
             ("outstanding indexes", ", ".join(self.outstanding) or "none"),
             ("complete", "dry run" if self.dry_run else "yes" if self.complete else "no"),
         ]
@@ -242,6 +252,39 @@ class Tombstone:
         """Return plain JSON types; ``type`` is ``tombstone``."""
         values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
         return {"type": "tombstone", **values}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What was decided about a person, by whom is the caller's to know. Immutable, content-free.
+
+    ``request`` is an erasure that a legal hold defers, ``complete`` says that it was carried out;
+    both carry its ``erasure_id``, as a ``block`` does that came with an erasure. A request says
+    what was asked for in ``reason``, ``scope``, ``kinds`` and ``record_id``. ``seq`` grows with
+    each decision of the tenant, not without gaps.
+    """
+
+    seq: int
+    subject_hash: str
+    action: Action
+    at: datetime
+    erasure_id: UUID | None = None
+    reason: Reason | None = None
+    scope: Scope | None = None
+    kinds: tuple[str, ...] = ()
+    record_id: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Release:
+    """What ``release`` did: the decision, and a receipt for each erasure that had waited for it.
+
+    A receipt that is still ``deferred`` is of an erasure that another hold keeps waiting, and that
+    could go on nevertheless.
+    """
+
+    decision: Decision
+    receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,6 +19,7 @@ from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strat
 
 __all__ = [
     "artefacts",
+    "before",
     "closure",
     "duration",
     "flag",
@@ -213,6 +214,16 @@ def moment(value: object, field: str) -> datetime:
         return value.astimezone(UTC)
     except OverflowError:
         raise InvalidInputError(field, "must lie within the years 1 to 9999 in UTC") from None
+
+
+def before(now: datetime, age: object, field: str = "older_than") -> datetime:
+    """Check an age, longer than none, and return the time that lies so long ago."""
+    if not isinstance(age, timedelta) or age <= timedelta():
+        raise InvalidInputError(field, "must be a timedelta above zero")
+    try:
+        return now - age
+    except OverflowError:
+        raise InvalidInputError(field, "must not reach back beyond the year 1") from None
 
 
 def period(since: object, until: object) -> tuple[datetime | None, datetime | None]:

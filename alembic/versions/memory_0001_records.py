@@ -135,6 +135,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("embedding_dims is not null"),
     )
     op.create_index(
+        "records_due",
+        "records",
+        ["tenant_key", "expires_at", "record_id"],
+        unique=False,
+        schema="memory",
+        postgresql_where=sa.text("expires_at is not null"),
+    )
+    op.create_index(
         "records_recent",
         "records",
         ["tenant_key", "occurred_at"],
@@ -296,6 +304,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    for function in ("lock_subject", "hash_of", "require_fresh_snapshots", "check_tenant"):
+        op.execute(f"drop function memory.{function}")
     op.drop_table("tenant_counts", schema="memory")
     op.drop_table("postings", schema="memory")
     op.drop_table("provenance", schema="memory")

@@ -130,9 +130,27 @@ def upgrade() -> None:
             server_default=sa.text("clock_timestamp()"),
             nullable=False,
         ),
+        sa.Column("erasure_id", sa.UUID(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("scope", sa.Text(), nullable=True),
+        sa.Column("kinds", sa.Text(), nullable=True),
+        sa.Column("record_id", sa.UUID(), nullable=True),
         sa.CheckConstraint(
-            "action in ('block', 'readmit', 'hold', 'release', 'request')", name="action_known"
+            "action in ('block', 'readmit', 'hold', 'release', 'request', 'complete')",
+            name="action_known",
         ),
+        sa.CheckConstraint(
+            "kinds ~ '^[a-z][a-z0-9_.-]{0,62}( [a-z][a-z0-9_.-]{0,62})*$'", name="kinds_are_codes"
+        ),
+        sa.CheckConstraint(
+            "reason in ('subject_request', 'retention_policy', 'operator')", name="reason_known"
+        ),
+        sa.CheckConstraint(
+            "action <> 'request' or erasure_id is not null and reason is not null"
+            " and scope is not null",
+            name="request_is_whole",
+        ),
+        sa.CheckConstraint("scope in ('subject', 'kinds', 'record')", name="scope_known"),
         sa.CheckConstraint("subject_hash ~ '^[0-9a-f]{64}$'", name="subject_hash_is_hash"),
         sa.CheckConstraint(
             "tenant_key <> '' and octet_length(tenant_key) <= 256", name="tenant_key_bounded"
@@ -146,6 +164,14 @@ def upgrade() -> None:
         ["tenant_key", "subject_hash", "seq"],
         unique=False,
         schema="memory",
+    )
+    op.create_index(
+        "decisions_erasure",
+        "decisions",
+        ["tenant_key", "erasure_id"],
+        unique=False,
+        schema="memory",
+        postgresql_where=sa.text("erasure_id is not null"),
     )
 
     op.create_table(

@@ -47,6 +47,14 @@ begin
             select batch.tenant, h.hash from unnest(batch.direct) as h (hash)
             on conflict do nothing;
         end loop;
+        if batch.direct is distinct from batch.hashes then
+            select bool_or(q.blocked), bool_or(q.held) into barred, held
+            from unnest(batch.hashes) as h (hash)
+            cross join lateral (
+                select s.blocked, s.held from memory.subjects as s
+                where s.tenant_key = batch.tenant and s.subject_hash = h.hash offset 0
+            ) as q;
+        end if;
         if barred then
             raise exception 'this person is not to be remembered' using errcode = 'ME005';
         end if;
@@ -70,14 +78,6 @@ begin
             ) as other
         ) then
             raise exception 'a subject key has one hash' using errcode = 'ME011';
-        end if;
-        if batch.direct is distinct from batch.hashes then
-            select bool_or(q.held) into held
-            from unnest(batch.hashes) as h (hash)
-            cross join lateral (
-                select s.held from memory.subjects as s
-                where s.tenant_key = batch.tenant and s.subject_hash = h.hash offset 0
-            ) as q;
         end if;
         perform memory.pass_on(batch.tenant, batch.ids, batch.hashes, held);
     end loop;

@@ -23,10 +23,8 @@ def downgrade() -> None:
         "owing",
         "subjects_of",
         "count_closure",
+        "lock_closure",
         "strays",
         "roots",
-        "lock_subject",
-        "hash_of",
-        "check_tenant",
     ):
         op.execute(f"drop function memory.{function}")

@@ -1,52 +1,16 @@
--- A definer function that takes a tenant believes the setting, never the argument.
-create function memory.check_tenant(tenant text) returns void
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-begin
-    if tenant is distinct from current_setting('app.current_tenant', true)
-        or coalesce(tenant, '') = ''
-    then
-        raise exception 'the tenant is not the current one' using errcode = 'ME012';
-    end if;
-end $$;
-
--- The hash under which a person's records are linked; the given one where there are none. So a
--- wrong pepper cannot make an erasure miss rows or lock the wrong row.
-create function memory.hash_of(tenant text, person text, given text) returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-declare
-    known text;
-begin
-    select l.subject_hash into known from memory.record_subjects as l
-    where l.tenant_key = tenant and l.subject_key = person limit 1;
-    if coalesce(known, given) is null then
-        raise exception 'nothing is linked to this person: give the hash for the tombstone'
-            using errcode = 'ME014';
-    end if;
-    return coalesce(known, given);
-end $$;
-
--- The row that every writer about the person locks for key share. The insert alone would not wait:
--- "on conflict do nothing" takes no lock on a row that is there.
-create function memory.lock_subject(tenant text, person_hash text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-    insert into memory.subjects (tenant_key, subject_hash)
-    select tenant, person_hash where person_hash is not null
-    on conflict do nothing;
-    perform from memory.subjects as s
-    where s.tenant_key = tenant and s.subject_hash = person_hash for update;
-end $$;
-
--- What an erasure starts from: one record; or the records directly about a person; or, narrowed to
+-- What an erasure starts from: given records; or those directly about a person; or, narrowed to
 -- kinds, every record about the person of those kinds, inherited links included.
-create function memory.roots(tenant text, person text, narrowed text[], single uuid)
+create function memory.roots(tenant text, person text, narrowed text[], given uuid[])
 returns uuid[]
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-    if single is not null then
+    if given is not null then
         return array(
-            select r.record_id from memory.records as r
-            where r.tenant_key = tenant and r.record_id = single
+            select r.record_id from unnest(given) as u (id)
+            cross join lateral (
+                select x.record_id from memory.records as x
+                where x.tenant_key = tenant and x.record_id = u.id offset 0
+            ) as r
         );
     elsif narrowed is not null then
         return array(
@@ -76,6 +40,45 @@ begin
         except
         select u.id from unnest(ids) as u (id)
     );
+end $$;
+
+-- Locks the closure of the roots in one ordered pass, and again with a fresh snapshot until it has
+-- stopped growing: two or three rounds, however deep it is. A dry run only looks.
+create function memory.lock_closure(
+    tenant text,
+    person text,
+    narrowed text[],
+    given uuid[],
+    dry_run boolean,
+    out starts uuid[],
+    out ids uuid[]
+)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    locked uuid[] := '{}';
+    grown boolean;
+    stray uuid[] := '{}';
+begin
+    loop
+        starts := memory.roots(tenant, person, narrowed, given) || stray;
+        ids := memory.closure(tenant, starts);
+        grown := not dry_run and ids <> '{}';
+        if grown and locked <> '{}' then
+            grown := exists (
+                select u.id from unnest(ids) as u (id)
+                except
+                select u.id from unnest(locked) as u (id)
+            );
+        end if;
+        if grown then
+            perform memory.lock_records(tenant, ids);
+            locked := ids;
+            continue;
+        end if;
+        exit when person is null or narrowed is not null or stray <> '{}';
+        stray := memory.strays(tenant, person, ids);
+        exit when stray = '{}';
+    end loop;
 end $$;
 
 -- What the closure holds, counted once it is locked.
@@ -151,8 +154,8 @@ begin
 end $$;
 
 -- Erases a person, or one record, with everything derived from it, in the caller's transaction.
--- It needs fresh snapshots and is refused in a stricter level than READ COMMITTED: a repetition
--- could miss the same record again.
+-- What a hold keeps stays, and the erasure is recorded as a request that the release completes.
+-- block => true also refuses what is written about the person from now on.
 -- sealed => true turns the evidence into tombstones here instead of at commit and returns the
 -- anchor: right where the commit follows at once, wrong inside a longer transaction.
 create function memory.forget(
@@ -165,6 +168,7 @@ create function memory.forget(
     single uuid default null,
     dry_run boolean default false,
     expected text default null,
+    block boolean default false,
     sealed boolean default false,
     out erasure_id uuid,
     out subject_hashes text[],
@@ -177,6 +181,7 @@ create function memory.forget(
     out bystanders bigint,
     out bystander_keys text[],
     out held bigint,
+    out deferred boolean,
     out adapters text[],
     out outstanding text[],
     out closure text,
@@ -189,22 +194,19 @@ set search_path = pg_catalog, pg_temp set row_security = on
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set jit = off as $$
 declare
-    caller_label text := current_setting('memory.erasure', true);
     reach text := case
         when single is not null then 'record' when narrowed is not null then 'kinds' else 'subject'
     end;
-    ids uuid[];
-    locked uuid[] := '{}';
-    grown boolean;
-    stray uuid[] := '{}';
     starts uuid[];
+    ids uuid[];
     own_keys text[] := array[person];
 begin
     perform memory.check_tenant(tenant);
     erasure_id := erasure;
     erased_at := clock_timestamp();
-    if (person is null) = (single is null) then
-        raise exception 'name either a person or a record' using errcode = 'ME014';
+    if (person is null) = (single is null) or (block and reach <> 'subject') then
+        raise exception 'name either a person or a record, and block a whole person'
+            using errcode = 'ME014';
     end if;
     -- A label that is not understood would leave tombstones of another erasure than the receipt's.
     if erasure is null or why is null
@@ -212,45 +214,25 @@ begin
     then
         raise exception 'an erasure has an id and a known reason' using errcode = 'ME014';
     end if;
-    if not dry_run and current_setting('transaction_isolation') not in (
-        'read committed', 'read uncommitted'
-    ) then
-        raise exception 'erase in READ COMMITTED: an older snapshot misses what is newer'
-            using errcode = 'ME017';
-    end if;
-    if person is not null then
-        person_hash := memory.hash_of(tenant, person, person_hash);
-        subject_hashes := array[person_hash];
+    person_hash := case
+        when person is not null then memory.hash_of(tenant, person, person_hash)
+    end;
+    if dry_run then
+        deferred := exists (
+            select from memory.subjects as s
+            where s.tenant_key = tenant and s.subject_hash = person_hash and s.held
+        );
     else
-        person_hash := null;
-    end if;
-    if not dry_run then
+        perform memory.require_fresh_snapshots();
         set constraints memory.link_record, memory.provenance_derived, memory.provenance_source,
             memory.seal deferred;
-        perform memory.lock_subject(tenant, person_hash);
+        deferred := memory.lock_subject(tenant, person_hash);
     end if;
-    -- Lock the whole closure in one ordered pass, and again with a fresh snapshot until it has
-    -- stopped growing: two or three rounds, however deep it is.
-    loop
-        starts := memory.roots(tenant, person, narrowed, single) || stray;
-        ids := memory.closure(tenant, starts);
-        grown := not dry_run and ids <> '{}';
-        if grown and locked <> '{}' then
-            grown := exists (
-                select u.id from unnest(ids) as u (id)
-                except
-                select u.id from unnest(locked) as u (id)
-            );
-        end if;
-        if grown then
-            perform memory.lock_records(tenant, ids);
-            locked := ids;
-            continue;
-        end if;
-        exit when reach <> 'subject' or stray <> '{}';
-        stray := memory.strays(tenant, person, ids);
-        exit when stray = '{}';
-    end loop;
+    select l.starts, l.ids into starts, ids
+    from memory.lock_closure(
+        tenant, person, narrowed, case when single is not null then array[single] end, dry_run
+    ) as l;
+    subject_hashes := array[person_hash];
     if single is not null then
         if ids = '{}' then
             raise exception 'no such record' using errcode = 'ME015';
@@ -261,42 +243,50 @@ begin
         into own_keys, subject_hashes
         from memory.subjects_of(tenant, ids) as l;
     end if;
-    select c.* into memories, derived, provenance_edges, artefacts, adapters, kinds, held
-    from memory.count_closure(tenant, ids) as c;
-    select count(distinct l.subject_key), array_agg(distinct l.subject_key) filter (where dry_run)
-    into bystanders, bystander_keys
-    from memory.subjects_of(tenant, ids) as l where l.subject_key <> all (own_keys);
-    cascade_depth := memory.cascade_depth(tenant, ids, cardinality(starts));
     select encode(sha256(coalesce(string_agg(uuid_send(u.id), '' order by u.id), '')), 'hex')
     into closure from unnest(ids) as u (id);
     if expected is not null and expected <> closure then
         raise exception 'the closure is not the one that was approved' using errcode = 'ME013';
     end if;
-    if held > 0 and not dry_run then
-        -- Nothing goes while a hold is met, and the counts say so.
-        memories := 0;
-        derived := 0;
-        provenance_edges := 0;
-        artefacts := 0;
-        kinds := '{}';
-        adapters := '{}';
-    elsif not dry_run then
-        perform set_config(
-            'memory.erasure', concat_ws(' ', erasure, why, reach, person_hash), true
-        );
-        perform memory.delete_records(tenant, ids);
-        perform set_config('memory.erasure', coalesce(caller_label, ''), true);
-        if ids = '{}' then
+    select c.* into memories, derived, provenance_edges, artefacts, adapters, kinds, held
+    from memory.count_closure(tenant, ids) as c;
+    if deferred or held > 0 then
+        if block and not dry_run then
+            perform memory.flag_records(tenant, ids, null);
+        end if;
+        select s.starts, s.ids, s.spared into starts, ids, held
+        from memory.spare(tenant, starts, ids, deferred) as s;
+        select c.memories, c.derived, c.provenance_edges, c.artefacts, c.adapters, c.kinds
+        into memories, derived, provenance_edges, artefacts, adapters, kinds
+        from memory.count_closure(tenant, ids) as c;
+        deferred := true;
+    end if;
+    select count(distinct l.subject_key), array_agg(distinct l.subject_key) filter (where dry_run)
+    into bystanders, bystander_keys
+    from memory.subjects_of(tenant, ids) as l where l.subject_key <> all (own_keys);
+    cascade_depth := memory.cascade_depth(tenant, ids, cardinality(starts));
+    if not dry_run then
+        if block then
+            perform memory.block(tenant, person_hash, erasure);
+        end if;
+        if deferred then
+            perform memory.request(
+                tenant, person_hash, erasure, why, reach, narrowed, single
+            );
+        end if;
+        if ids <> '{}' then
+            perform memory.delete_as(
+                tenant, ids, concat_ws(' ', erasure, why, reach, person_hash)
+            );
+        elsif not deferred then
             insert into memory.pending_evidence (
                 tenant_key, erasure_id, subject_hash, reason, scope,
                 memories, derived, provenance_edges, artefacts
             ) values (tenant, erasure, person_hash, why, reach, 0, 0, 0, 0);
         end if;
         if sealed then
-            set constraints memory.seal immediate;
-            select t.seq, t.digest into anchor_seq, anchor_digest from memory.tombstones as t
-            where t.tenant_key = tenant and t.erasure_id = erasure order by t.seq desc limit 1;
-            set constraints memory.seal deferred;
+            select s.seq, s.digest into anchor_seq, anchor_digest
+            from memory.seal_now(tenant, erasure) as s;
         end if;
     end if;
     adapters := array(select u.adapter from unnest(adapters) as u (adapter) order by u.adapter);

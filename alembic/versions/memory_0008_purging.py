@@ -7,7 +7,7 @@ from alembic import op
 from memory import ddl
 
 revision = "memory_0008"
-down_revision = "memory_0006"
+down_revision = "memory_0013"
 branch_labels = None
 depends_on = None
 

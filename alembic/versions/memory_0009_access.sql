@@ -96,7 +96,7 @@ begin
         'memory.each, '
         'memory.claim_installation, '
         'memory.pepper_matches, memory.lease_purges, memory.settle_purges, memory.defer_purges, '
-        'memory.tombstone_digest to %I', app_role
+        'memory.tombstone_digest, memory.hold, memory.sweep to %I', app_role
     );
 end $$;
 
@@ -105,6 +105,9 @@ create function memory.grant_operator(operator_role name) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform memory.grant_app(operator_role);
+    execute format(
+        'grant execute on function memory.release, memory.readmit to %I', operator_role
+    );
 end $$;
 
 -- Left to PUBLIC, the cascade function on a trigger of a temporary table is a cross-tenant erase.

@@ -25,14 +25,17 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         record_subjects.tenant_key_bounded records.tenant_key_bounded subjects.tenant_key_bounded
         tenant_counts.tenant_key_bounded tenants.tenant_key_bounded tombstones.tenant_key_bounded
     ', '((tenant_key <> ''''::text) AND (octet_length(tenant_key) <= 256))'),
-    ('check', 'decisions.action_known', '3291951c9669396207ddeb5817789d8a'),
+    ('check', 'decisions.action_known', '1f181777accc6067ad48ef956276e581'),
+    ('check', 'decisions.kinds_are_codes', '953c6df8402592793eba93b95df1b52a'),
+    ('check', '
+        decisions.reason_known pending_evidence.reason_known tombstones.reason_known
+    ', '9ae811f37c9deafe7a65eb2c028b2b3d'),
+    ('check', 'decisions.request_is_whole', '93a87f3c2a59b418b30b729988951b53'),
+    ('check', 'decisions.scope_known', '2c3eea340cce6a09e11540de56fabe40'),
     ('check', '
         decisions.subject_hash_is_hash tombstones.subject_hash_is_hash
     ', '(subject_hash ~ ''^[0-9a-f]{64}$''::text)'),
     ('check', 'installation.only_one', 'singleton'),
-    ('check', '
-        pending_evidence.reason_known tombstones.reason_known
-    ', '9ae811f37c9deafe7a65eb2c028b2b3d'),
     ('check', '
         pending_evidence.scope_known tombstones.scope_known
     ', 'ebf4359970d3bba3fa7372201303f465'),
@@ -125,8 +128,8 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('default', 'records.origin', '''remembered''::text'),
     ('definer', '
         artefact_added artefact_removed claim_installation defer_purges edge_added edge_kept erase
-        forget lease_purges link_added link_kept pepper_matches record_added record_complete seal
-        settle_purges
+        forget hold lease_purges link_added link_kept pepper_matches readmit record_added
+        record_complete release seal settle_purges sweep
     ', 'definer'),
     ('enabled', '
         artefacts.artefact_fixed artefacts.sources_exist provenance.edge_fixed provenance.edge_kept
@@ -153,6 +156,8 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('evidence column', '
         decisions.at purge_receipts.purged_at tombstones.erased_at
     ', 'timestamp with time zone not null'),
+    ('evidence column', 'decisions.erasure_id decisions.record_id', 'uuid'),
+    ('evidence column', 'decisions.kinds decisions.reason decisions.scope', 'text'),
     ('evidence column', '
         pending_evidence.erasure_id purge_receipts.erasure_id tombstones.erasure_id
     ', 'uuid not null'),
@@ -163,6 +168,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'access_offences', 'e044f499a1e0bb977c648f276f7fb298'),
     ('function', 'artefact_added', 'bb0ff63171753c5a98acbd5807c479ef'),
     ('function', 'artefact_removed', '7e8471d79698d65de25f66b9cd5cc804'),
+    ('function', 'block', '79c46115c3706a7a54fb348f6408f0c8'),
     ('function', 'cascade_depth', 'deaa5e65535d48017e403680869e8e6e'),
     ('function', 'catalogue', '592d6d341a7f08cc92834d8356ec1e2b'),
     ('function', 'catalogue_offences', 'd7692f77f978de432dd61e99c1fca7e5'),
@@ -170,38 +176,48 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'claim_installation', '9d76612f893f72b4fbc657a302b322e7'),
     ('function', 'claimed_elsewhere', '85aaf775a7f18790a6c63bd81ecc661f'),
     ('function', 'closure', '5265fd1059c13ce7a00b99446d878394'),
+    ('function', 'complete_requests', '2281a1d4067bf27f9fbeec247c922726'),
     ('function', 'constraint_offences', '354117705017dab6d359321e6ed74f72'),
     ('function', 'count_closure', '3444064e978e93baaa755ccd04537518'),
+    ('function', 'decide', 'f16be58e7a24dd44f18dd33b8b306b68'),
     ('function', 'defer_purges', '317a598e0ac8989b65fb7b9afff9d86f'),
+    ('function', 'delete_as', '8e0f444474d3ef360394952ed611c92c'),
     ('function', 'delete_records', '7d46c4783399eb68cce7290eec208953'),
     ('function', 'each', '4266f241f277c018f25db93ac5f8999c'),
     ('function', 'edge_added', 'a0f64a9bc7d76de89c54f32d0fbe5066'),
     ('function', 'edge_kept', '41d1210e90edb1123a8a31060e4ef20a'),
     ('function', 'erase', '0b28727e1369a2ca63825aa33fb18a7f'),
     ('function', 'first_places', '08489a304eb779143ca7ce8cd3fdf6d2'),
-    ('function', 'forget', 'b236b7f6db7613d944b91f4a0e6965b4'),
+    ('function', 'flag_records', 'a1c7cc8a964fc0853c0c73908a57b2cb'),
+    ('function', 'forget', 'e760a80b3164e75398146b079a7ed0a6'),
     ('function', 'framed_hash', 'a01c20520b68635e51aa9c2b8443e33d'),
-    ('function', 'grant_app', '1e16e6c6856d8b66b9da57c1ca79b955'),
+    ('function', 'grant_app', 'ed27e6b7fe3b701bd423a48a21c93e5d'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
-    ('function', 'grant_operator', '1d2e3a2f851d832b6297a6303ad51cb8'),
+    ('function', 'grant_operator', '28ae942b411fd7fba186148b7e500b5f'),
     ('function', 'grants', 'a4ae12ae67c9914e988a02939c800a80'),
     ('function', 'guarded', 'e78ae506dafb419674d0ef92a04e4e0b'),
     ('function', 'hash_of', 'a11082c243516278268b30bf886e4e70'),
+    ('function', 'hold', '67e2db74cd1cd706358673016104ccc9'),
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
     ('function', 'lease_purges', '44d6326021820272b3eaeb1a99e00a76'),
-    ('function', 'link_added', 'fd1dd258e8fa12d15dc711fd8b8116e8'),
+    ('function', 'link_added', '0df7c82c8626956ff2aff0838daa9994'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),
+    ('function', 'lock_closure', '94345f895494c67c6fdc2a26dc1ed113'),
     ('function', 'lock_records', '51d77db88b83f3298037db36ad2743dd'),
-    ('function', 'lock_subject', 'd159c5785426e3f87e247bc548c4667e'),
+    ('function', 'lock_subject', '85a429eda1569086adbe86693c0a01c7'),
     ('function', 'owing', '14d07f69c5c4e38656183d5aa044d3d6'),
     ('function', 'pass_on', 'd0a7891f40c2744a72bed41d8aa178cd'),
     ('function', 'pepper_matches', '0d3c5c65a1b61fb8704d207036ff8044'),
+    ('function', 'readmit', '64aea427a8387507d07e2a68ddd2a594'),
     ('function', 'record_added', 'baf585ec410bfce0027e253c790eb877'),
     ('function', 'record_complete', '5cf7b84507f9b259761910f4e7639c51'),
     ('function', 'refuse_change', '1345e9d177b2f3e3a40823bb9fda4265'),
     ('function', 'refuse_identity', 'e403caea4fcf10f23bacef8bdc716ceb'),
     ('function', 'refuse_truncate', 'b27496cf63ecb7ebfc536fed6f50dabc'),
+    ('function', 'release', 'd6f41450ebba730b64907462eb59e79d'),
+    ('function', 'request', '8309c719c365469d25a54699f5c4e606'),
+    ('function', 'require_fresh_snapshots', 'b87bad36419bc2bd8f2e489175f1c89a'),
     ('function', 'revision', '
 text
 sql
@@ -211,12 +227,16 @@ f
 
     select ''memory_0012'';
 '),
-    ('function', 'roots', 'c1ab682475c2cbfbd7a7a90fcea18330'),
+    ('function', 'roots', '781fb2ffa38e0c92084aadf0bf345d53'),
     ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
+    ('function', 'seal_now', 'd90b23c81375b6eaad40f31b7a776720'),
     ('function', 'settle', 'c4bd97641a1ad46f7351c5a418d0d6bb'),
     ('function', 'settle_purges', '477d50cba3af9552f45f8d7906fefae7'),
+    ('function', 'spare', 'c9cf7b5912dbf08810a8f13ee78a36d6'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
     ('function', 'subjects_of', 'a3d1a5f5d71df69ae5fe95b6df12163e'),
+    ('function', 'sweep', '9f76921a385ed0086004b39a42570358'),
+    ('function', 'sweep_batch', '8f6d91cec90e32da5a456a65d4d167b8'),
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
@@ -225,12 +245,14 @@ f
     ('index', '
         artefacts_record postings_record
     ', 'btree (tenant_key, record_id) WHERE (record_id IS NOT NULL)'),
+    ('index', 'decisions_erasure', 'btree (tenant_key, erasure_id) WHERE (erasure_id IS NOT NULL)'),
     ('index', 'decisions_person', 'btree (tenant_key, subject_hash, seq)'),
     ('index', 'provenance_sources', 'ac8062ff66938762519c9e3fff3606f5'),
     ('index', 'purge_receipts_erasure purges_erasure', 'btree (tenant_key, erasure_id)'),
     ('index', 'purges_next', 'btree (tenant_key, adapter, attempts, artefact_id)'),
     ('index', 'record_subjects_person', 'cb3380203149a2e49ee86e730663e1bb'),
     ('index', 'records_current', '62b9066d023414797136e0fc56e62ab3'),
+    ('index', 'records_due', '59a5de036eabdecc5e792d3ec4d4b78b'),
     ('index', 'records_embedded', '98cc1b4f59c5fbc5e85287aff30639e6'),
     ('index', 'records_recent', 'btree (tenant_key, occurred_at) INCLUDE (record_id)'),
     ('index', 'records_versions', 'd3a4ed165be308bda4495e02d42ed0e3'),

@@ -102,6 +102,8 @@ chain_heads = Table(
     bounded("tenant_key", 256),
 )
 
+# What was decided about a person. A request is an erasure that a hold defers, in codes and ids;
+# a "complete" of the same erasure says that it was carried out.
 decisions = Table(
     "decisions",
     metadata,
@@ -110,13 +112,35 @@ decisions = Table(
     Column("subject_hash", Key, nullable=False),
     Column("action", Text, nullable=False),
     Column("at", Time, nullable=False, server_default=now),
+    Column("erasure_id", UUID(as_uuid=True)),
+    Column("reason", Text),
+    Column("scope", Text),
+    Column("kinds", Text),
+    Column("record_id", UUID(as_uuid=True)),
     PrimaryKeyConstraint("tenant_key", "seq", name="decisions_pkey"),
     bounded("tenant_key", 256),
     hashed(),
     CheckConstraint(
-        "action in ('block', 'readmit', 'hold', 'release', 'request')", name="action_known"
+        "action in ('block', 'readmit', 'hold', 'release', 'request', 'complete')",
+        name="action_known",
+    ),
+    CheckConstraint(_reasons, name="reason_known"),
+    CheckConstraint("scope in ('subject', 'kinds', 'record')", name="scope_known"),
+    CheckConstraint(
+        "kinds ~ '^[a-z][a-z0-9_.-]{0,62}( [a-z][a-z0-9_.-]{0,62})*$'", name="kinds_are_codes"
+    ),
+    CheckConstraint(
+        "action <> 'request' or erasure_id is not null and reason is not null"
+        " and scope is not null",
+        name="request_is_whole",
     ),
     Index("decisions_person", "tenant_key", "subject_hash", "seq"),
+    Index(
+        "decisions_erasure",
+        "tenant_key",
+        "erasure_id",
+        postgresql_where=text("erasure_id is not null"),
+    ),
 )
 
 # No foreign key: the insert trigger locks the records, which saves a check per erased row.

@@ -114,6 +114,13 @@ records = Table(
         postgresql_where=text("embedding_dims is not null"),
     ),
     Index("records_recent", "tenant_key", "occurred_at", postgresql_include=["record_id"]),
+    Index(
+        "records_due",
+        "tenant_key",
+        "expires_at",
+        "record_id",
+        postgresql_where=text("expires_at is not null"),
+    ),
 )
 
 subjects = Table(

@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memory import validation
-from memory.errors import LegalHoldError, PartialErasureError
+from memory.errors import InvalidInputError, LegalHoldError, PartialErasureError
 from memory.ids import uuid7
 from memory.ports import Demand, Order
 from memory.service.base import Base, utc_now
@@ -33,6 +33,7 @@ class Erasing(Base):
         kinds: str | Sequence[str] | None = None,
         dry_run: bool = False,
         expect: str | None = None,
+        block_future: bool = False,
     ) -> Receipt:
         """Erase a person: every record about them and everything derived from those.
 
@@ -41,13 +42,20 @@ class Erasing(Base):
         is the ``closure`` of a dry run: where something else would go now, nothing does and
         ``ConflictError`` is raised. Erasing somebody unknown leaves a tombstone that says zero.
         ``reason`` is a code for the evidence: ``subject_request``, ``retention_policy`` or
-        ``operator``.
+        ``operator``. With ``block_future``, what is written about the person from now on is refused
+        with ``SubjectBlockedError``, until :meth:`readmit`; it is of a whole person, not of kinds.
 
         Raises ``PartialErasureError``, after the database is clean, when an external index has not
-        confirmed its purge: call again, or :meth:`purge_outstanding`.
+        confirmed its purge: call again, or :meth:`purge_outstanding`. Raises ``LegalHoldError``
+        when the person is held, or somebody else whose records derive from theirs: what the hold
+        keeps stays, :meth:`release` completes the erasure as if it were asked for then, and a block
+        holds at once.
         """
         tenant_key = validation.tenant(tenant_key)
         key = validation.key(subject_key, "subject_key")
+        block = validation.flag(block_future, "block_future")
+        if block and kinds is not None:
+            raise InvalidInputError("block_future", "blocks a whole person: leave out kinds")
         order = Order(
             erasure_id=uuid7(),
             reason=validation.reason(reason),
@@ -56,6 +64,7 @@ class Erasing(Base):
             kinds=None if kinds is None else validation.kinds(kinds),
             dry_run=validation.flag(dry_run, "dry_run"),
             expect=None if expect is None else validation.closure(expect),
+            block=block,
             now=self._now(),
         )
         return await self._erase(tenant_key, order)
@@ -100,20 +109,27 @@ class Erasing(Base):
         if order.dry_run:
             return await self._store.erase(tenant_key, order)
         await self._claim()
-        receipt = await self._store.erase(tenant_key, order)
-        asked = bool(receipt.outstanding) and self._store.calls_indexes
-        if asked:
+        receipt = await self._finished(tenant_key, await self._store.erase(tenant_key, order))
+        if receipt.held or receipt.deferred:
+            raise LegalHoldError("a legal hold keeps what was to be erased", receipt)
+        self._require_purged(receipt)
+        return receipt
+
+    async def _finished(self, tenant_key: str, receipt: Receipt) -> Receipt:
+        """Ask the indexes for what a committed erasure left them to purge; publish its event."""
+        if receipt.outstanding and self._store.calls_indexes:
             receipt = await self._purged(tenant_key, receipt)
         await publish(self._events, receipt, self._purge_timeout)
-        if receipt.held:
-            raise LegalHoldError("a legal hold keeps what was to be erased", receipt)
-        if asked and receipt.outstanding:
-            raise PartialErasureError("an external index has not confirmed its purge", receipt)
         return receipt
+
+    def _require_purged(self, receipt: Receipt) -> None:
+        if receipt.outstanding and self._store.calls_indexes:
+            raise PartialErasureError("an external index has not confirmed its purge", receipt)
 
     async def _purged(self, tenant_key: str, receipt: Receipt) -> Receipt:
         """Have the indexes purge; the erasure is committed: its receipt reaches the caller."""
-        people = receipt.subject_hashes
+        # A sweep names nobody: its purges are those of the whole tenant.
+        people = receipt.subject_hashes or None
         try:
             purged = await self._store.purge(tenant_key, self._demand(people=people))
             owing = purged.outstanding
@@ -122,7 +138,7 @@ class Erasing(Base):
             _logger.error("purging failed: %s", type(error).__name__)  # noqa: TRY400
             owing = receipt.outstanding
         outstanding = tuple(name for name in receipt.outstanding if name in owing)
-        complete = not outstanding and not receipt.held
+        complete = not (outstanding or receipt.held or receipt.deferred)
         return replace(
             receipt,
             outstanding=outstanding,

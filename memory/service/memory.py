@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from memory import validation
-from memory.service.erasing import Erasing
 from memory.service.exporting import Exporting
+from memory.service.holding import Holding
 from memory.service.reading import Reading
+from memory.service.retaining import Retaining
 from memory.service.writing import Writing
 
 __all__ = ["Memory", "TenantMemory"]
@@ -20,7 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Memory(Writing, Reading, Erasing, Exporting):
+class Memory(Writing, Reading, Holding, Retaining, Exporting):
     """Agent memory that can be erased.
 
     ``Memory()`` alone works, in this process and without a server. ``store`` is where records live;
@@ -92,6 +93,12 @@ class TenantMemory:
     records = _bound(Memory.records)
     forget = _bound(Memory.forget)
     forget_record = _bound(Memory.forget_record)
+    forget_tenant = _bound(Memory.forget_tenant)
+    expire = _bound(Memory.expire)
+    hold = _bound(Memory.hold)
+    release = _bound(Memory.release)
+    readmit = _bound(Memory.readmit)
+    decisions = _bound(Memory.decisions)
     purge_outstanding = _bound(Memory.purge_outstanding)
     export = _bound(Memory.export)
     erasure_history = _bound(Memory.erasure_history)

@@ -1,7 +1,8 @@
 """One contract for every store: each test here runs once per entry of ``STORES``.
 
-An entry is a generator that takes pytest's request and yields a function that opens the store;
-whatever the function opens sees the same data, as two processes on one database do.
+An entry is a generator that takes pytest's request and yields a function that opens the store, as
+the application's role or the one named; whatever the function opens sees the same data, as two
+processes on one database do.
 """
 
 from __future__ import annotations
@@ -18,30 +19,30 @@ from memory.ports import Store
 from memory.stores.postgres import PostgresStore
 from servers import Database, Postgres
 
-OpenStore = Callable[[], Store]
+OpenStore = Callable[..., Store]
 MemoryFactory = Callable[..., Memory]
 
 
 def _in_memory(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
     store = InMemoryStore()
-    yield lambda: store
+    yield lambda role="app": store
 
 
 def _postgres(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
     database: Database = request.getfixturevalue("database")
-    yield lambda: PostgresStore(database.app_url)
+    yield lambda role="app": PostgresStore(database.url(role))
 
 
 def _without_pgvector(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
     server: Postgres = request.getfixturevalue("postgres15")
     with server.migrated() as database:
-        yield lambda: PostgresStore(database.app_url)
+        yield lambda role="app": PostgresStore(database.url(role))
 
 
 def _through_pgbouncer(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
     database: Database = request.getfixturevalue("database")
     through: Callable[[str], str] = request.getfixturevalue("pgbouncer")
-    yield lambda: PostgresStore(through(database.app_url), pooler=True)
+    yield lambda role="app": PostgresStore(through(database.url(role)), pooler=True)
 
 
 STORES: dict[str, Callable[[pytest.FixtureRequest], Iterator[OpenStore]]] = {
@@ -62,8 +63,8 @@ async def memory_factory(open_store: OpenStore) -> AsyncIterator[MemoryFactory]:
     """Makes a ``Memory`` with any options; all of one test share their data."""
     opened = []
 
-    def make(**options: Any) -> Memory:
-        memory = Memory(open_store(), **{"subject_pepper": "pepper", **options})
+    def make(role: str = "app", **options: Any) -> Memory:
+        memory = Memory(open_store(role), **{"subject_pepper": "pepper", **options})
         opened.append(memory)
         return memory
 
@@ -80,6 +81,12 @@ def memory(memory_factory: MemoryFactory) -> Memory:
 @pytest.fixture
 def acme(memory: Memory) -> TenantMemory:
     return memory.for_tenant("acme")
+
+
+@pytest.fixture
+def operator(memory_factory: MemoryFactory) -> TenantMemory:
+    """The tenant's verbs as somebody who may release and readmit."""
+    return memory_factory("operator").for_tenant("acme")
 
 
 @pytest.fixture

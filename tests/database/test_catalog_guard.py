@@ -40,7 +40,14 @@ RULES = {
     },
     "purge_receipts": {"tenant_key": TENANT, "adapter": CODE},
     "subjects": {"tenant_key": TENANT, "subject_hash": HASH},
-    "decisions": {"tenant_key": TENANT, "subject_hash": HASH, "action": CODE},
+    "decisions": {
+        "tenant_key": TENANT,
+        "subject_hash": HASH,
+        "action": CODE,
+        "reason": CODE,
+        "scope": CODE,
+        "kinds": CODE,
+    },
     "pending_evidence": {
         "tenant_key": TENANT,
         "xid": "stays until commit: the number of a transaction",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
+from memory.ids import uuid7
 from rawsql import (
     TABLES,
     Connection,
@@ -204,7 +205,9 @@ async def test_evidence_has_no_room_for_free_text(
     await transaction.rollback()
 
 
-async def test_a_decision_is_one_of_five(connect, tenant: str) -> None:
+async def test_a_decision_is_one_of_these_and_a_request_says_what_was_asked(
+    connect, tenant: str
+) -> None:
     owner = await connect("owner")
     insert = "insert into memory.decisions (tenant_key, subject_hash, action) values ($1, $2, $3)"
     person = hash_of(tenant, "ann")
@@ -213,8 +216,27 @@ async def test_a_decision_is_one_of_five(connect, tenant: str) -> None:
             async with acting(owner, tenant):
                 await owner.execute(insert, tenant, *wrong)
     async with acting(owner, tenant):
-        for action in ("block", "readmit", "hold", "release", "request"):
+        for action in ("block", "readmit", "hold", "release", "complete"):
             await owner.execute(insert, tenant, person, action)
+    asked = (
+        "insert into memory.decisions"
+        " (tenant_key, subject_hash, action, erasure_id, reason, scope, kinds)"
+        " values ($1, $2, 'request', $3, $4, $5, $6)"
+    )
+    right = (uuid7(), "operator", "kinds", "profile summary")
+    for wrong in (
+        (None, *right[1:]),
+        (right[0], None, *right[2:]),
+        (right[0], "she rang", *right[2:]),
+        (*right[:2], None, right[3]),
+        (*right[:2], "tenant", right[3]),
+        (*right[:3], "Ramesh asked"),
+    ):
+        with refused("23514"):
+            async with acting(owner, tenant):
+                await owner.execute(asked, tenant, person, *wrong)
+    async with acting(owner, tenant):
+        await owner.execute(asked, tenant, person, *right)
 
 
 async def test_pending_evidence_is_not_removed_before_it_is_sealed(

@@ -71,7 +71,12 @@ FUNCTIONS = {
     "settle_purges",
     "defer_purges",
     "tombstone_digest",
+    "hold",
+    "sweep",
 }
+
+
+LIFTING = {"release", "readmit"}
 
 
 async def table_grants(inspector: Connection, role: str) -> dict[str, set[str]]:
@@ -120,7 +125,10 @@ async def test_the_application_has_exactly_these_rights(
     assert sequences == []
 
 
-@pytest.mark.parametrize(("role", "expected"), [("app", FUNCTIONS), ("host", set())])
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [("app", FUNCTIONS), ("operator", FUNCTIONS | LIFTING), ("host", set())],
+)
 async def test_a_role_may_call_exactly_these_functions(
     inspector: Connection, shared: Database, role: str, expected: set[str]
 ) -> None:

@@ -229,13 +229,14 @@ async def set_subject(owner: Connection, tenant: str, person: str, flag: str) ->
 
 
 @pytest.mark.parametrize("role", WRITERS)
-async def test_a_blocked_person_is_refused_for_direct_links_and_passes_by_inheritance(
+async def test_a_blocked_person_is_refused_directly_and_by_inheritance(
     connect, inspector: Connection, tenant: str, role: str
 ) -> None:
     connection, owner = await connect(role), await connect("owner")
     async with acting(connection, tenant):
         root = await remember(connection, tenant, "ann")
         other = await remember(connection, tenant, "bob")
+        made = await derive(connection, tenant, root)
     await set_subject(owner, tenant, "ann", "blocked")
     with refused("ME005"):
         async with acting(connection, tenant):
@@ -243,9 +244,12 @@ async def test_a_blocked_person_is_refused_for_direct_links_and_passes_by_inheri
     with refused("ME005"):
         async with acting(connection, tenant):
             await link(connection, tenant, other, "carol", "ann")
+    for sources in ((root,), (other, made)):
+        with refused("ME005"):
+            async with acting(connection, tenant):
+                await derive(connection, tenant, *sources)
     async with acting(connection, tenant):
-        made = await derive(connection, tenant, root)
-        await remember(connection, tenant, "bob")
+        await derive(connection, tenant, await remember(connection, tenant, "bob"), other)
     assert await subjects_of(inspector, tenant, made) == {"ann"}
     assert await damage(inspector, tenant) == []
 

@@ -17,7 +17,7 @@ MODULES = [
     if not module.name.startswith("memory.migrations")
 ]
 # Types of the Store protocol are for those who write a store, under memory.ports.
-FOR_STORES = {"Demand", "Draft", "Filters", "Found", "Order", "Query", "Store", "Subject"}
+FOR_STORES = {"Demand", "Draft", "Filters", "Found", "Order", "Query", "Store", "Subject", "Sweep"}
 
 
 def test_public_names_are_sorted_and_there():

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from memory import lineage
-from memory.portability import ExportedRecord
+from memory.portability import ExportedDecision, ExportedRecord
 from memory.stores.in_memory.shelf import Row, Shelf, copied
 from memory.types import Tombstone
 
-__all__ = ["concerning", "exported", "tombstones_of"]
+__all__ = ["concerning", "decisions_of", "exported", "tombstones_of"]
 
 
 def concerning(shelf: Shelf, subject_key: str) -> set[UUID]:
@@ -28,17 +28,17 @@ def exported(
         for source in sources:
             artefacts.setdefault(source, []).append(artefact)
     return [
-        _exported(shelf.rows[item], subject_key, vectors, shelf.derived_from, artefacts)
+        _exported(shelf, shelf.rows[item], subject_key, vectors, artefacts)
         for item in sorted(record_ids)
         if item in shelf.rows
     ]
 
 
 def _exported(
+    shelf: Shelf,
     row: Row,
     subject_key: str,
     vectors: bool,
-    derived_from: dict[UUID, set[UUID]],
     artefacts: dict[UUID, list[tuple[str, str]]],
 ) -> ExportedRecord:
     record_id = row.record.record_id
@@ -47,7 +47,8 @@ def _exported(
         subject_key,
         directly=subject_key in row.direct,
         embedding=tuple(row.embedding) if vectors and row.embedding is not None else None,
-        derived=tuple(sorted(derived_from.get(record_id, ()))),
+        held=shelf.is_held(record_id),
+        derived=tuple(sorted(shelf.derived_from.get(record_id, ()))),
         artefacts=tuple(artefacts.get(record_id, ())),
     )
 
@@ -60,6 +61,16 @@ def tombstones_of(
     if after is not None:
         found = [stone for stone in found if _place(stone) > _place(after)]
     return sorted(found, key=_place)[:limit]
+
+
+def decisions_of(shelf: Shelf, subject_hash: str, after: int, limit: int) -> list[ExportedDecision]:
+    """Return the decisions about the person, oldest first, from behind ``after``."""
+    found = [
+        ExportedDecision(seq=one.seq, subject_hash=subject_hash, action=one.action, at=one.at)
+        for one in shelf.decisions
+        if one.subject_hash == subject_hash and one.seq > after
+    ]
+    return found[:limit]
 
 
 def _place(stone: Tombstone) -> tuple[UUID, int]:

@@ -10,9 +10,14 @@ from datetime import datetime
 from uuid import UUID
 
 from memory import lineage, metadata, vectors, versions
-from memory.errors import ConflictError, UnknownRecordError, UnknownSourceError
+from memory.errors import (
+    ConflictError,
+    SubjectBlockedError,
+    UnknownRecordError,
+    UnknownSourceError,
+)
 from memory.ports import Draft, Filters, Subject
-from memory.types import Record, Tombstone
+from memory.types import Decision, Record, Tombstone
 
 __all__ = ["Owed", "Row", "Shelf", "copied"]
 
@@ -84,7 +89,7 @@ class Shelf:
 
     ``lines`` maps a ``record_key`` to its versions, oldest first; ``derived_from`` a record to
     those made from it; ``artefacts`` and ``debts`` an ``(adapter, artefact_id)`` to its sources
-    and to what is owed.
+    and to what is owed. ``blocked`` and ``held`` are hashes of people.
     """
 
     tenant_key: str
@@ -94,6 +99,9 @@ class Shelf:
     artefacts: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
     debts: dict[tuple[str, str], Owed] = field(default_factory=dict)
     tombstones: list[Tombstone] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+    decisions: list[Decision] = field(default_factory=list)
 
     def remember(self, drafts: Sequence[Draft], now: datetime) -> list[Record]:
         """Store all drafts or none; a retry of what is stored is answered with the stored row."""
@@ -101,6 +109,7 @@ class Shelf:
         for draft in drafts:
             row = added.get(draft.record_id) or self.rows.get(draft.record_id)
             if row is None:
+                self._admit(item.hash for item in draft.subjects)
                 added[draft.record_id] = self._row(draft, now)
             elif not row.same_content(draft):
                 raise ConflictError("record_id: already holds other content")
@@ -111,6 +120,8 @@ class Shelf:
     def derive(self, draft: Draft, sources: Sequence[UUID], now: datetime) -> Record:
         """Store a derived record about everybody its sources are about."""
         self.require_sources(sources)
+        for source in sources:
+            self._admit(self.rows[source].subjects.values())
         row = self._row(draft, now)
         for source in sources:
             held = self.rows[source].subjects.items()
@@ -128,10 +139,16 @@ class Shelf:
 
     def relate(self, record_id: UUID, subjects: Sequence[Subject]) -> Record:
         """Link subjects to a record and to everything derived from it."""
-        self.row(record_id).relate(subjects, directly=True)
+        row = self.row(record_id)
+        self._admit(item.hash for item in subjects if item.key not in row.subjects)
+        row.relate(subjects, directly=True)
         for reached in lineage.closure([record_id], self.derived_from):
             self.rows[reached].relate(subjects, directly=False)
         return copied(self.rows[record_id].record)
+
+    def is_held(self, record_id: UUID) -> bool:
+        """Say whether the record is about somebody under legal hold."""
+        return not self.held.isdisjoint(self.rows[record_id].subjects.values())
 
     def row(self, record_id: UUID) -> Row:
         """Return a row or raise ``UnknownRecordError``."""
@@ -170,6 +187,10 @@ class Shelf:
             line.remove(record_id)
             if not line:
                 del self.lines[record.record_key]
+
+    def _admit(self, subject_hashes: Iterable[str]) -> None:
+        if not self.blocked.isdisjoint(subject_hashes):
+            raise SubjectBlockedError("subject_keys: a person is not to be remembered")
 
     def _row(self, draft: Draft, now: datetime) -> Row:
         subjects = {item.key: item.hash for item in draft.subjects}

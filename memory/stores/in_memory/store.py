@@ -9,19 +9,21 @@ from uuid import UUID
 from memory import fingerprint
 from memory.errors import InstallError
 from memory.portability import ExportedDecision, ExportedRecord
-from memory.ports import Demand, Draft, Filters, Found, Order, Query, Subject
+from memory.ports import Demand, Draft, Filters, Found, Order, Query, Subject, Sweep
 from memory.purging import drain
-from memory.stores.in_memory import exporting
+from memory.stores.in_memory import exporting, holding
 from memory.stores.in_memory.draining import ShelfLedger
-from memory.stores.in_memory.erasing import erase, outstanding
+from memory.stores.in_memory.erasing import erase, outstanding, swept
 from memory.stores.in_memory.finding import find
 from memory.stores.in_memory.shelf import Shelf, copied
 from memory.types import (
     Capabilities,
+    Decision,
     Purged,
     Readiness,
     Receipt,
     Record,
+    Release,
     Tombstone,
 )
 
@@ -114,6 +116,26 @@ class InMemoryStore:
         shelf = self._shelf(tenant_key) if order.dry_run else self._kept(tenant_key)
         return erase(shelf, order)
 
+    async def sweep(self, tenant_key: str, sweep: Sweep) -> Receipt:
+        """See :meth:`memory.ports.Store.sweep`; all at once."""
+        return swept(self._kept(tenant_key), sweep)
+
+    async def hold(self, tenant_key: str, subject: Subject, now: datetime) -> Decision:
+        """See :meth:`memory.ports.Store.hold`."""
+        return holding.hold(self._kept(tenant_key), subject, now)
+
+    async def release(self, tenant_key: str, subject: Subject, now: datetime) -> Release:
+        """See :meth:`memory.ports.Store.release`."""
+        return holding.release(self._kept(tenant_key), subject, now)
+
+    async def readmit(self, tenant_key: str, subject: Subject, now: datetime) -> Decision:
+        """See :meth:`memory.ports.Store.readmit`."""
+        return holding.readmit(self._kept(tenant_key), subject, now)
+
+    async def decisions(self, tenant_key: str, limit: int) -> list[Decision]:
+        """See :meth:`memory.ports.Store.decisions`."""
+        return self._shelf(tenant_key).decisions[: -limit - 1 : -1]
+
     async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
         """See :meth:`memory.ports.Store.tombstones`."""
         return self._shelf(tenant_key).tombstones[: -limit - 1 : -1]
@@ -140,7 +162,7 @@ class InMemoryStore:
         self, tenant_key: str, subject_hash: str, after: int, limit: int
     ) -> list[ExportedDecision]:
         """See :meth:`memory.ports.Store.decisions_of`."""
-        return []
+        return exporting.decisions_of(self._shelf(tenant_key), subject_hash, after, limit)
 
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from memory.stores.postgres.erasing import Erasing
 from memory.stores.postgres.exporting import Exporting
+from memory.stores.postgres.holding import Holding
 from memory.stores.postgres.reading import Reading
 from memory.stores.postgres.writing import Writing
 
 __all__ = ["PostgresStore"]
 
 
-class PostgresStore(Writing, Reading, Erasing, Exporting):
+class PostgresStore(Writing, Reading, Erasing, Holding, Exporting):
     """Keeps records in PostgreSQL 15 to 18, with or without pgvector.
 
     ``source`` is a URL or an ``AsyncEngine`` of the host's (asyncpg); an engine made from a URL is

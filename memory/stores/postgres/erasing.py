@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from memory.ports import Demand, Order
+from memory.ports import Demand, Order, Sweep
 from memory.purging import drain
 from memory.repositories import erasures, purges
 from memory.stores.postgres.base import Base
 from memory.stores.postgres.draining import TableLedger
+from memory.stores.postgres.sweeping import sweep_all
 from memory.types import Purged, Receipt
 
 __all__ = ["Erasing"]
@@ -21,6 +22,13 @@ class Erasing(Base):
         return await self._access.several(
             lambda c: erasures.forget(c, tenant_key, order, sealed=sealed)
         )
+
+    async def sweep(self, tenant_key: str, sweep: Sweep) -> Receipt:
+        """See :meth:`memory.ports.Store.sweep`: each batch is a transaction of its own.
+
+        In the caller's transaction all of them are in that one.
+        """
+        return await sweep_all(self._access, tenant_key, sweep)
 
     async def purge(self, tenant_key: str, demand: Demand) -> Purged:
         """See :meth:`memory.ports.Store.purge`."""
