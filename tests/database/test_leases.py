@@ -1,0 +1,225 @@
+"""Whoever works on a purge has it on a lease, which ends with him and settles nothing twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from rawsql import Connection, acting, refused, register, remember
+from servers import Database
+
+LEASE = (
+    "select * from memory.lease_purges(tenant => $1, index_name => 'index', most => $2,"
+    " duration => $3, token => $4, lasting => $5, due_only => $6, people => $7)"
+)
+DEBT = "select * from memory.purges where tenant_key = $1"
+
+
+async def owing(client: Connection, tenant: str, *artefacts: str, person: str = "ann") -> None:
+    """Debts of these artefacts."""
+    async with acting(client, tenant):
+        record = await remember(client, tenant, person)
+        for artefact in artefacts:
+            await register(client, tenant, artefact, record)
+    async with acting(client, tenant):
+        await client.execute("delete from memory.records where record_id = $1", record)
+
+
+async def lease(
+    connection: Connection,
+    tenant: str,
+    *,
+    most: int = 10,
+    seconds: int = 60,
+    token: UUID | None = None,
+    lasting: bool = True,
+    due_only: bool = False,
+    people: list[str] | None = None,
+) -> list[str]:
+    async with acting(connection, tenant):
+        rows = await connection.fetch(
+            LEASE,
+            tenant,
+            most,
+            timedelta(seconds=seconds),
+            token or uuid4(),
+            lasting,
+            due_only,
+            people,
+        )
+    return sorted(row["artefact_id"] for row in rows)
+
+
+async def settle(connection: Connection, tenant: str, token: UUID, *artefacts: str) -> int:
+    async with acting(connection, tenant):
+        return await connection.fetchval(
+            "select memory.settle_purges($1, 'index', $2, $3)", tenant, list(artefacts), token
+        )
+
+
+async def defer(
+    connection: Connection, tenant: str, token: UUID, error: str | None, *artefacts: str
+) -> None:
+    async with acting(connection, tenant):
+        await connection.execute(
+            "select memory.defer_purges($1, 'index', $2, $3, $4, '1 hour')",
+            tenant,
+            list(artefacts),
+            token,
+            error,
+        )
+
+
+async def test_a_lease_is_nobody_elses_while_its_backend_lives(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a", "b")
+    worker, other = await connect("app"), await connect("operator")
+    assert await lease(worker, tenant, most=1) == ["a"]
+    assert await lease(other, tenant) == ["b"]
+    assert await lease(client, tenant) == []
+    (pid,) = {row["leased_pid"] for row in await inspector.fetch(DEBT, tenant)} - {
+        other.get_server_pid()
+    }
+    assert pid == worker.get_server_pid()
+
+
+@pytest.mark.parametrize("role", ["app", "owner"])
+async def test_a_lease_dies_with_its_backend(
+    shared: Database, client: Connection, inspector: Connection, tenant: str, role: str
+) -> None:
+    await owing(client, tenant, "a")
+    worker = await asyncpg.connect(shared.url(role))
+    pid = worker.get_server_pid()
+    assert await lease(worker, tenant, seconds=3_600) == ["a"]
+    assert await lease(client, tenant) == []
+    await worker.close()
+    for _ in range(1_000):
+        if not await inspector.fetchval(
+            "select count(*) from pg_stat_activity where pid = $1", pid
+        ):
+            break
+    assert await lease(client, tenant) == ["a"]
+
+
+async def test_a_lease_through_a_pooler_ends_when_it_runs_out(
+    shared: Database, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a", "b")
+    worker = await asyncpg.connect(shared.app_url)
+    assert await lease(worker, tenant, lasting=False, most=1) == ["a"]
+    assert await lease(worker, tenant, lasting=False, most=1, seconds=0) == ["b"]
+    await worker.close()
+    # The backend is gone, which says nothing about who used it.
+    assert await lease(client, tenant) == ["b"]
+    await inspector.execute(
+        "update memory.purges set leased_until = now() where tenant_key = $1", tenant
+    )
+    assert [await lease(client, tenant) for _ in range(2)] == [["a"], ["b"]]
+
+
+async def test_a_lease_dies_with_the_server(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a")
+    assert await lease(client, tenant) == ["a"]
+    assert await lease(inspector, tenant) == []
+    await inspector.execute(
+        "update memory.purges set leased_at = pg_postmaster_start_time() - interval '1 second'"
+        " where tenant_key = $1",
+        tenant,
+    )
+    assert await lease(inspector, tenant) == ["a"]
+
+
+async def test_who_lost_the_lease_settles_and_defers_nothing(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a", "b")
+    slow, next_one = uuid4(), uuid4()
+    assert await lease(client, tenant, token=slow, seconds=0) == ["a", "b"]
+    assert await lease(inspector, tenant, token=next_one) == ["a", "b"]
+    assert await settle(client, tenant, slow, "a", "b") == 0
+    await defer(client, tenant, slow, "OSError", "a", "b")
+    assert {row["lease"] for row in await inspector.fetch(DEBT, tenant)} == {next_one}
+    assert await settle(client, tenant, next_one, "a") == 1
+    assert await settle(client, tenant, next_one, "a", "b") == 1
+    assert await settle(client, tenant, next_one, "a", "b") == 0
+    receipts = await inspector.fetch(
+        "select adapter, artefacts from memory.purge_receipts where tenant_key = $1", tenant
+    )
+    assert [tuple(row) for row in receipts] == [("index", 1), ("index", 1)]
+
+
+async def test_a_failure_leaves_its_class_a_count_and_a_time(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a", "b")
+    for attempt in (1, 2):
+        token = uuid4()
+        assert await lease(client, tenant, token=token) == ["a", "b"]
+        await defer(client, tenant, token, "TimeoutError", "a", "b")
+        rows = await inspector.fetch(
+            "select attempts, last_error, lease, next_try_at - now() > interval '59 minutes' as due"
+            " from memory.purges where tenant_key = $1",
+            tenant,
+        )
+        assert {tuple(row) for row in rows} == {(attempt, "TimeoutError", None, True)}
+    assert await lease(client, tenant, due_only=True) == []
+    await inspector.execute(
+        "update memory.purges set next_try_at = now() where tenant_key = $1 and artefact_id = 'b'",
+        tenant,
+    )
+    token = uuid4()
+    assert await lease(client, tenant, due_only=True, token=token) == ["b"]
+    # Cancelled: the index was not to blame.
+    await defer(client, tenant, token, None, "b")
+    assert await lease(client, tenant, due_only=True) == ["b"]
+    token = uuid4()
+    assert "a" in await lease(client, tenant, token=token)
+    with refused("23514"):
+        await defer(client, tenant, token, "it said: Ann", "a")
+
+
+async def test_debts_that_failed_as_often_are_leased_together(
+    client: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a", "b")
+    token = uuid4()
+    assert await lease(client, tenant, most=1, token=token) == ["a"]
+    await defer(client, tenant, token, "OSError", "a")
+    await owing(client, tenant, "c")
+    assert await lease(client, tenant) == ["b", "c"]
+    assert await lease(client, tenant) == ["a"]
+
+
+async def test_only_the_debts_about_these_people_are_leased(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    await owing(client, tenant, "a")
+    await owing(client, tenant, "b", person="bob")
+    hashes = await inspector.fetchval(
+        "select subject_hashes from memory.purges where tenant_key = $1 and artefact_id = 'b'",
+        tenant,
+    )
+    assert await lease(client, tenant, people=list(hashes)) == ["b"]
+    assert await lease(client, tenant) == ["a"]
+
+
+async def test_no_lease_is_taken_in_the_transaction_that_erases(
+    client: Connection, tenant: str
+) -> None:
+    """Two that do so at once would each see the other's claim, and nobody would purge."""
+    async with acting(client, tenant):
+        record = await remember(client, tenant, "ann")
+        await register(client, tenant, "a", record)
+    with refused("ME019"):
+        async with acting(client, tenant):
+            await client.execute("delete from memory.records")
+            await client.fetch(LEASE, tenant, 10, timedelta(0), uuid4(), True, False, None)
+    async with acting(client, tenant):
+        await client.execute("delete from memory.records")
+    assert await lease(client, tenant) == ["a"]
