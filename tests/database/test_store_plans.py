@@ -40,6 +40,18 @@ READS: dict[str, Read] = {
         t, embedding=[1.0, 0.3], subject_keys="ann", kinds="episodic", until=NOON + timedelta(1)
     ),
     "a rare word": lambda m, t: m.recall(t, text="marzipan"),
+    "a rare keyword": lambda m, t: m.recall(t, text="marzipan", strategy="keyword"),
+    "keywords of a person": lambda m, t: m.recall(
+        t, text="seat marzipan", strategy="keyword", subject_keys="ann"
+    ),
+    "both for a person": lambda m, t: m.recall(
+        t,
+        text="seat marzipan",
+        embedding=[1.0, 0.3],
+        strategy="hybrid",
+        subject_keys="ann",
+        neighbours=0.5,
+    ),
     "records of a person": lambda m, t: m.records(t, subject_keys="ann"),
     "history": lambda m, t: m.history(t, record_key="plan"),
     "tombstones": lambda m, t: m.erasure_history(t, limit=10),
@@ -49,6 +61,11 @@ READS: dict[str, Read] = {
 # These look at everything the tenant holds.
 UNBOUNDED: dict[str, Read] = {
     "meaning": lambda m, t: m.recall(t, embedding=[1.0, 0.3]),
+    "words": lambda m, t: m.recall(t, text="window tea marzipan", limit=30),
+    "keywords": lambda m, t: m.recall(t, text="window tea", strategy="keyword", limit=30),
+    "both": lambda m, t: m.recall(
+        t, text="window tea", embedding=[1.0, 0.3], strategy="hybrid", kinds="episodic"
+    ),
     "recent": lambda m, t: m.recall(t),
     "records": lambda m, t: m.records(t, limit=10),
     "records of a kind": lambda m, t: m.records(t, limit=10, kinds=["episodic", "summary"]),
