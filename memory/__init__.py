@@ -22,6 +22,7 @@ from memory.errors import (
     UnknownRecordError,
     UnknownSourceError,
 )
+from memory.graphs import Lineage, LineageNode
 from memory.maintenance.check import check
 from memory.maintenance.checks.faults import CheckReport, Fault
 from memory.maintenance.counts import fold_counts
@@ -85,6 +86,8 @@ __all__ = [
     "InvalidInputError",
     "Item",
     "LegalHoldError",
+    "Lineage",
+    "LineageNode",
     "Memory",
     "MemoryServiceError",
     "Origin",

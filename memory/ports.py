@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, runtime_checkable
 from uuid import UUID
 
+from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.types import (
     Capabilities,
@@ -379,6 +380,12 @@ class Store(Protocol):
         self, tenant_key: str, subject_hash: str, after: int, limit: int
     ) -> list[ExportedDecision]:
         """Return the decisions about the person by ``seq``, from behind ``after``."""
+        ...
+
+    async def graph(
+        self, tenant_key: str, subject_key: str | None, record_id: UUID | None, limit: int
+    ) -> Graph:
+        """Return what erasing the person or the record takes and its sources, nearest first."""
         ...
 
     async def register(

@@ -137,15 +137,18 @@ async def _person(
     tally.people += erased > 0
 
 
-# The records to erase, locked as forget locks them: the roots that do not lead to a held record,
-# and what was derived from those.
 _LOCK: Final = """
 select memory.lock_subject($1, $2),
     memory.lock_records($1, memory.closure($1, $3::uuid[]))
 """
+# As forget does it: what is held stays, and all that leads to it.
 _PLAN: Final = """
 with recursive reached (record_id) as materialized (
-    select u.id from unnest(memory.closure($1, $2::uuid[])) as u (id)
+    select r.record_id from unnest(memory.closure($1, $2::uuid[])) as u (id)
+    cross join lateral (
+        select r.record_id from memory.records as r
+        where r.tenant_key = $1 and r.record_id = u.id offset 0
+    ) as r
 ),
 kept (record_id) as (
     select r.record_id from reached as u
@@ -162,20 +165,13 @@ kept (record_id) as (
 )
 select
     array(
-        select u.id from unnest($2::uuid[]) as u (id)
-        except
-        select k.record_id from kept as k
-    ) as roots,
+        select u.record_id from reached as u
+        where u.record_id not in (select k.record_id from kept as k)
+    ) as ids,
     (
         select count(*) from reached as u
         where u.record_id in (select k.record_id from kept as k)
     ) as held
-"""
-_COUNT: Final = """
-select count(*) as n from unnest(memory.closure($1, $2::uuid[])) as u (id)
-cross join lateral (
-    select from memory.records as r where r.tenant_key = $1 and r.record_id = u.id offset 0
-) as r
 """
 _OWED: Final = """
 select distinct p.adapter from memory.purges as p where p.tenant_key = $1 and p.erasure_id = $2
@@ -189,12 +185,11 @@ async def _erase(
     await tenancy.enter(connection, tenant_key)
     await fetch(connection, _LOCK, tenant_key, subject_hash, ids)
     plan = (await fetch(connection, _PLAN, tenant_key, ids))[0]
-    roots = list(plan.roots)
-    count = (await fetch(connection, _COUNT, tenant_key, roots))[0].n
-    if not count:
+    gone = list(plan.ids)
+    if not gone:
         return 0, plan.held, set()
     label = f"{due.erasure_id} {due.reason} {due.scope} {subject_hash}"
     await fetch(connection, "select set_config('memory.erasure', $1, true)", label)
-    await fetch(connection, "select memory.delete_records($1, $2::uuid[])", tenant_key, roots)
+    await fetch(connection, "select memory.delete_records($1, $2::uuid[])", tenant_key, gone)
     rows = await fetch(connection, _OWED, tenant_key, due.erasure_id)
-    return count, plan.held, {row.adapter for row in rows}
+    return len(gone), plan.held, {row.adapter for row in rows}

@@ -7,10 +7,12 @@ from typing import Final
 from uuid import UUID
 
 from memory import validation
+from memory.errors import InvalidInputError
+from memory.graphs import Lineage
 from memory.portability import Exported
 from memory.ports import Subject
-from memory.service.base import Base
-from memory.types import Tombstone
+from memory.service.erasing import Erasing
+from memory.types import Record, Tombstone
 
 __all__ = ["Exporting"]
 
@@ -20,7 +22,7 @@ _EVIDENCE: Final = 1_000
 _ID: Final = 16  # bytes
 
 
-class Exporting(Base):
+class Exporting(Erasing):
     """Both read; neither holds a connection while its caller works on what came."""
 
     def export(
@@ -61,6 +63,42 @@ class Exporting(Base):
             for decision in decisions:
                 seq = decision.seq
                 yield decision
+
+    async def lineage(
+        self,
+        tenant_key: str,
+        *,
+        subject_key: str | None = None,
+        record_id: Record | UUID | str | None = None,
+        limit: int = 200,
+    ) -> Lineage:
+        """Return what erasing a person, or one record, would take, and all it was made from.
+
+        The graph holds no content and draws itself in a notebook. At most ``limit`` records (1 to
+        1,000) are in it, those nearest to where the erasure starts; the counts are of all.
+
+        Raises ``UnknownRecordError``.
+        """
+        tenant_key = validation.tenant(tenant_key)
+        most = validation.limit(limit)
+        if (subject_key is None) == (record_id is None):
+            raise InvalidInputError("subject_key", "or record_id must be given, one of the two")
+        if record_id is None:
+            key = validation.key(subject_key, "subject_key")
+            plan = await self.forget(tenant_key, subject_key=key, dry_run=True)
+            found = await self._store.graph(tenant_key, key, None, most)
+        else:
+            one = validation.record_id(record_id)
+            plan = await self.forget_record(tenant_key, record_id=one, dry_run=True)
+            found = await self._store.graph(tenant_key, None, one, most)
+        return Lineage(
+            nodes=found.nodes,
+            edges=found.edges,
+            records=found.records,
+            erased=found.erased,
+            closure=plan.closure,
+            bystander_keys=plan.bystander_keys,
+        )
 
 
 def _unpacked(packed: bytes) -> list[UUID]:

@@ -101,5 +101,6 @@ class TenantMemory:
     decisions = _bound(Memory.decisions)
     purge_outstanding = _bound(Memory.purge_outstanding)
     export = _bound(Memory.export)
+    lineage = _bound(Memory.lineage)
     erasure_history = _bound(Memory.erasure_history)
     subject_fingerprint = _bound(Memory.subject_fingerprint)

@@ -67,6 +67,7 @@ async def results(memory):
     exported = memory.export(tenant, subject_key=PLANTED["subject"], vectors=True)
     async for entry in exported:
         yield entry
+    yield await memory.lineage(tenant, subject_key=PLANTED["subject"])
     rehearsal = await memory.forget(tenant, subject_key=PLANTED["subject"], dry_run=True)
     assert rehearsal.bystander_keys == ("planted:other",)
     yield rehearsal

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from memory import Exported, Memory, PartialErasureError, Recall, Record, Tombstone
+from memory import Exported, LineageNode, Memory, PartialErasureError, Recall, Record, Tombstone
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from plans import MODES, SWITCHES, explained, nodes
@@ -56,6 +56,7 @@ READS: dict[str, Read] = {
     "history": lambda m, t: m.history(t, record_key="plan"),
     "tombstones": lambda m, t: m.erasure_history(t, limit=10),
     "export": lambda m, t: exported(m, t),
+    "lineage": lambda m, t: lineage(m, t),
     "owing": lambda m, t: m.purge_outstanding(t),
 }
 # These look at everything the tenant holds.
@@ -76,6 +77,11 @@ UNBOUNDED: dict[str, Read] = {
 async def exported(memory: Memory, tenant: str) -> list[Exported]:
     """Everything held about a person."""
     return [entry async for entry in memory.export(tenant, subject_key="ann", vectors=True)]
+
+
+async def lineage(memory: Memory, tenant: str) -> list[LineageNode]:
+    """What would go with a person, and its sources, without the dry run that lineage adds."""
+    return list((await memory._store.graph(tenant, "ann", None, 200)).nodes)
 
 
 def shown(answer: Any) -> Any:

@@ -24,6 +24,7 @@ from memory import (
     HashingEmbedder,
     InMemoryStore,
     Item,
+    Lineage,
     Memory,
     Purged,
     Readiness,
@@ -150,6 +151,13 @@ async def shows(memory: Memory) -> None:
         entry.to_dict()
         if isinstance(entry, ExportedRecord):
             assert_type(entry.sources, tuple[UUID, ...])
+
+
+async def draws(memory: Memory, record: Record) -> None:
+    graph = await memory.lineage("acme", record_id=record)
+    assert_type(graph, Lineage)
+    assert_type(graph.svg(labels={record.record_id: record.text}), str)
+    assert_type((await memory.for_tenant("acme").lineage(subject_key="p")).mermaid(), str)
 
 
 async def erases(memory: Memory, record_id: UUID) -> None:

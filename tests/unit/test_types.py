@@ -11,13 +11,13 @@ from uuid import UUID
 
 import pytest
 
-from memory import Item, errors, portability, ports, types
+from memory import Item, errors, graphs, portability, ports, types
 from memory.redaction import Redacted
 from memory.stores.in_memory import erasing, shelf
 
 PUBLIC = [
     item
-    for module in (types, ports, portability)
+    for module in (types, ports, portability, graphs)
     for item in vars(module).values()
     if inspect.isclass(item) and dataclasses.is_dataclass(item)
 ] + [Item, Redacted]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from memory import lineage
+from memory.graphs import Graph, LineageNode
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.stores.in_memory.shelf import Row, Shelf, copied
 from memory.types import Tombstone
 
-__all__ = ["concerning", "decisions_of", "exported", "tombstones_of"]
+__all__ = ["concerning", "decisions_of", "exported", "graph", "tombstones_of"]
 
 
 def concerning(shelf: Shelf, subject_key: str) -> set[UUID]:
@@ -75,3 +76,41 @@ def decisions_of(shelf: Shelf, subject_hash: str, after: int, limit: int) -> lis
 
 def _place(stone: Tombstone) -> tuple[UUID, int]:
     return (stone.erasure_id, stone.seq)
+
+
+def graph(shelf: Shelf, subject_key: str | None, record_id: UUID | None, limit: int) -> Graph:
+    """Return what erasing the person or the record takes and its sources, nearest first."""
+    if record_id is not None:
+        roots = {record_id} & shelf.rows.keys()
+    else:
+        roots = {item for item, row in shelf.rows.items() if subject_key in row.direct}
+    sources = {item: row.record.sources for item, row in shelf.rows.items()}
+    down = [item for level in lineage.levels(roots, shelf.derived_from) for item in sorted(level)]
+    known = [item for level in lineage.levels(down, sources) for item in sorted(level)]
+    order = dict.fromkeys([*down, *known])
+    shown = list(order)[:limit]
+    gone = set(down) - lineage.spared(filter(shelf.is_held, down), down, sources)
+    return Graph(
+        nodes=tuple(_node(shelf, item, roots, gone) for item in shown),
+        edges=tuple(
+            (source, item) for item in shown for source in sources[item] if source in shown
+        ),
+        records=len(order),
+        erased=len(gone),
+    )
+
+
+def _node(shelf: Shelf, record_id: UUID, roots: set[UUID], gone: set[UUID]) -> LineageNode:
+    row = shelf.rows[record_id]
+    return LineageNode(
+        record_id=record_id,
+        origin=row.record.origin,
+        kind=row.record.kind,
+        version=row.record.version,
+        superseded=row.record.superseded_at is not None,
+        people=len(row.subjects),
+        artefacts=sum(record_id in made_from for made_from in shelf.artefacts.values()),
+        held=shelf.is_held(record_id),
+        root=record_id in roots,
+        erased=record_id in gone,
+    )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from memory import fingerprint
 from memory.errors import InstallError
+from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.ports import Demand, Draft, Filters, Found, Order, Query, Subject, Sweep
 from memory.purging import drain
@@ -163,6 +164,12 @@ class InMemoryStore:
     ) -> list[ExportedDecision]:
         """See :meth:`memory.ports.Store.decisions_of`."""
         return exporting.decisions_of(self._shelf(tenant_key), subject_hash, after, limit)
+
+    async def graph(
+        self, tenant_key: str, subject_key: str | None, record_id: UUID | None, limit: int
+    ) -> Graph:
+        """See :meth:`memory.ports.Store.graph`."""
+        return exporting.graph(self._shelf(tenant_key), subject_key, record_id, limit)
 
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]

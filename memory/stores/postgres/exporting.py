@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
-from memory.repositories import exports
+from memory.repositories import exports, graphs
 from memory.stores.postgres.base import Base
 from memory.types import Tombstone
 
@@ -43,3 +44,13 @@ class Exporting(Base):
         return await self._access.single(
             lambda c: exports.decisions(c, tenant_key, subject_hash, after, limit)
         )
+
+    async def graph(
+        self, tenant_key: str, subject_key: str | None, record_id: UUID | None, limit: int
+    ) -> Graph:
+        """See :meth:`memory.ports.Store.graph`."""
+        found = await self._access.single(
+            lambda c: graphs.around(c, tenant_key, subject_key, record_id, limit)
+        )
+        nodes, edges = await self._access.single(lambda c: graphs.nodes(c, tenant_key, found))
+        return Graph(nodes=nodes, edges=edges, records=found.records, erased=found.erased)
