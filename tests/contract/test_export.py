@@ -117,6 +117,16 @@ async def test_the_evidence_about_the_person_follows_and_nobody_elses(acme, byst
     assert stones[0].to_dict()["type"] == "tombstone"
 
 
+async def test_decisions_about_the_person_and_a_hold_are_in_it(acme, bystander):
+    await acme.remember(text="x", subject_keys=["ann", "bob"])
+    await acme.hold(subject_key="ann")
+    await acme.hold(subject_key="bob")
+    record, *decided = await exported(acme)
+    assert record.held
+    assert [entry.action for entry in decided] == ["hold"]
+    assert decided[0].to_dict()["type"] == "decision"
+
+
 async def test_a_person_nothing_is_held_about_has_an_empty_export(acme, bystander):
     assert await exported(acme, "stranger") == []
 

@@ -132,3 +132,19 @@ async def test_it_is_of_one_person_or_one_record(acme):
         await acme.lineage(subject_key="ann", limit=1001)
     with pytest.raises(UnknownRecordError):
         await acme.lineage(record_id=uuid7())
+
+
+async def test_what_a_hold_keeps_is_drawn_as_held_and_stays(acme):
+    named = await furnish(acme)
+    alone = (await acme.derive(kind="summary", text="x", sources=named["ann"])).record
+    named["alone"] = alone
+    await acme.hold(subject_key="bob")
+    graph = await acme.lineage(subject_key="ann")
+    plan = await acme.forget(subject_key="ann", dry_run=True)
+    # The digest is Bob's too, and all that leads to it stays.
+    assert shown(graph, named)[2] == {"alone"}
+    assert graph.erased == plan.counts.records == 1
+    held = {node.record_id for node in graph.nodes if node.held}
+    assert held == {named[name].record_id for name in ("digest", "bob", "of bob")}
+    assert "under a legal hold" in graph.svg()
+    assert (await acme.lineage(subject_key="bob")).erased == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from memory import ExportedDecision, ExportedRecord, Memory, TenantMemory, fingerprint
+from memory import ExportedRecord, Memory, TenantMemory, fingerprint
 from memory.ids import uuid7
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
@@ -90,25 +90,6 @@ async def test_no_connection_is_held_between_steps_or_after_an_early_end(
     await stream.aclose()
     assert pool.checkedout() == 0
     assert len(await records(home)) == 120
-
-
-async def test_decisions_about_the_person_are_in_it(
-    home: TenantMemory, inspector: Connection, tenant: str
-) -> None:
-    await home.remember(text="x", subject_keys="ann")
-    for person, action in (("ann", "hold"), ("bob", "block"), ("ann", "release")):
-        await inspector.execute(
-            "insert into memory.decisions (tenant_key, subject_hash, action) values ($1, $2, $3)",
-            tenant,
-            home.subject_fingerprint(subject_key=person),
-            action,
-        )
-    entries = [entry async for entry in home.export(subject_key="ann")]
-    decided = [entry for entry in entries if isinstance(entry, ExportedDecision)]
-    assert entries[1:] == decided
-    assert [entry.action for entry in decided] == ["hold", "release"]
-    assert decided[0].to_dict()["type"] == "decision"
-    assert decided[0].to_dict()["at"] == decided[0].at.isoformat()
 
 
 async def test_every_export_statement_is_right_as_the_application_under_any_tenant_before(
