@@ -37,6 +37,7 @@ from memory import (
     TenantMemory,
     Tombstone,
 )
+from memory.integrations.minilm import MiniLMEmbedder
 from memory.ports import Store
 
 
@@ -72,6 +73,7 @@ class MyArray:
 def plugs_fit() -> None:
     embedder: Embedder = MyEmbedder()
     hashing: Embedder = HashingEmbedder()
+    local: Embedder = MiniLMEmbedder(threads=2)
     redactor: Redactor = MyRedactor()
     index: DerivedIndex = MyIndex()
     sink: EventSink = MySink()
@@ -87,6 +89,7 @@ def plugs_fit() -> None:
         purge_timeout=timedelta(seconds=10),
     )
     Memory(embedder=hashing, redactor=None, postings=False)
+    Memory(embedder=local)
 
 
 async def writes(memory: Memory, record: Record) -> None:
