@@ -73,7 +73,10 @@ def run(code: str, *, name: str, line: int, names: dict[str, Any]) -> None:
         asyncio.run(result)
 
 
-def test_every_python_block_runs(page: Page, database: Database) -> None:
+def test_every_python_block_runs(
+    page: Page, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
         superuser.execute("create table public.tickets (title text)")
         superuser.execute(f"grant insert on public.tickets to {database.role('app')}")
