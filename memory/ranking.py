@@ -26,6 +26,7 @@ __all__ = [
     "at_least",
     "best",
     "bm25",
+    "candidates_note",
     "fuse",
     "idf",
     "lexical_score",
@@ -53,6 +54,11 @@ HOW: Final[Mapping[Strategy, str]] = {
     "recent": "newest first by time of occurrence; not matched against anything",
 }
 """What a search did, in the words of the note; a store may add to them."""
+
+
+def candidates_note(depth: int) -> str:
+    """Return what ``hybrid`` compares: it may leave out what neither side has among its best."""
+    return f"{HOW['hybrid']}; the best {depth:,} of each side are the candidates"
 
 
 def lexical_score(query: Collection[str], terms: Collection[str]) -> float:

@@ -19,12 +19,14 @@ _Scored = list[tuple[float, UUID]]
 def find(shelf: Shelf, query: Query) -> Found:
     """Search by the query's strategy; see :mod:`memory.ranking` for the scores."""
     rows = [row for row in shelf.rows.values() if row.matches(query.filters)]
-    exact = True
+    exact, how = True, ranking.HOW[query.strategy]
     if query.strategy == "recent":
         times = ((row.record.occurred_at, row.record.record_id) for row in rows)
         scored: _Scored = [(0.0, item) for _, item in ranking.best(times, query.limit)]
     elif query.strategy == "hybrid":
-        scored, exact = _hybrid(shelf, rows, query)
+        depth = max(query.depth, query.limit)
+        scored, exact = _hybrid(shelf, rows, query, depth)
+        how = ranking.candidates_note(depth)
     else:
         scored = _best(_scored(shelf, rows, query), query)
     return Found(
@@ -32,7 +34,7 @@ def find(shelf: Shelf, query: Query) -> Found:
             Hit(record=copied(shelf.rows[item].record), score=score) for score, item in scored
         ),
         exact=exact,
-        how=ranking.HOW[query.strategy],
+        how=how,
         skipped=sum(_skipped(row, query) for row in rows),
         holds_any=bool(shelf.rows),
     )
@@ -62,10 +64,9 @@ def _keyword(shelf: Shelf, rows: Iterable[Row], query: Query) -> _Scored:
     return [(score, row.record.record_id) for score, row in scored if score > 0]
 
 
-def _hybrid(shelf: Shelf, rows: Sequence[Row], query: Query) -> tuple[_Scored, bool]:
+def _hybrid(shelf: Shelf, rows: Sequence[Row], query: Query, depth: int) -> tuple[_Scored, bool]:
     """Fuse the best of both sides; exact where neither side had to leave any out."""
     words, meaning = _keyword(shelf, rows, query), _cosine(rows, query)
-    depth = max(query.depth, query.limit)
     chosen = {item for side in (words, meaning) for _, item in ranking.best(side, depth)}
     keyword, cosine = ({item: score for score, item in side} for side in (words, meaning))
     candidates = {item: (keyword.get(item, 0.0), cosine.get(item)) for item in chosen}

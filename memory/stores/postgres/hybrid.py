@@ -44,8 +44,7 @@ async def find(access: Access, tenant_key: str, query: Query, measured: Measured
             Hit(record=records[item], score=score) for score, item in scored if item in records
         ),
         exact=near.exact and max(len(ids), by_words) < depth,
-        how=f"{ranking.HOW['hybrid']}; the best {depth:,} of each side are the candidates; "
-        f"by vector: {near.how}",
+        how=f"{ranking.candidates_note(depth)}; by vector: {near.how}",
     )
 
 
