@@ -98,6 +98,27 @@ async def test_ties_go_to_the_greater_id_in_every_way(acme):
         assert [item.record_id for item in records_of(answer)] == sorted(ids, reverse=True)[:3]
 
 
+async def test_a_least_score_cuts_every_ranking_where_it_says(acme):
+    for n in range(9):
+        words = " ".join(["note", *["seat", "window", "aisle"][: n % 4]])
+        await acme.remember(text=words, subject_keys=f"p{n % 2}", embedding=[1.0, n / 5])
+    asked_for = ways("note seat window aisle", [1.0, 0.0])
+    del asked_for["recent"]  # has no scores
+    for name, asked in asked_for.items():
+        for filters in ({}, {"subject_keys": "p1"}):
+            every = (await acme.recall(limit=100, **asked, **filters)).hits
+            for least in {hit.score for hit in every}:
+                reached = tuple(hit for hit in every if hit.score >= least)
+                found = await acme.recall(limit=100, min_score=least, **asked, **filters)
+                assert (name, found.hits) == (name, reached)
+                first = await acme.recall(limit=2, min_score=least, **asked, **filters)
+                assert (name, first.hits) == (name, reached[:2])
+            above = every[0].score + 0.01
+            nothing = await acme.recall(min_score=above, **asked, **filters)
+            assert nothing.hits == ()
+            assert "no record matches" in nothing.note
+
+
 async def test_superseded_versions_when_they_are_asked_for(acme):
     old = await note(acme, "old", record_key="k")
     await note(acme, "new", record_key="k", subject_keys="q")

@@ -31,6 +31,22 @@ Read = Callable[[Memory, str], Awaitable[Any]]
 READS: dict[str, Read] = {
     "recent of a person": lambda m, t: m.recall(t, subject_keys="ann"),
     "recent of two people": lambda m, t: m.recall(t, subject_keys=["ann", "bob"]),
+    "recent of both people": lambda m, t: m.recall(
+        t, subject_keys=["ann", "bob"], subject_match="all"
+    ),
+    "meaning for both people": lambda m, t: m.recall(
+        t, embedding=[1.0, 0.3], subject_keys=["ann", "bob"], subject_match="all", min_score=0.1
+    ),
+    "old words of both people": lambda m, t: m.recall(
+        t,
+        text="window tea",
+        subject_keys=["ann", "bob"],
+        subject_match="all",
+        include_superseded=True,
+    ),
+    "records of both people": lambda m, t: m.records(
+        t, subject_keys=["ann", "bob"], subject_match="all", include_superseded=True
+    ),
     "words of a person": lambda m, t: m.recall(t, text="window tea", subject_keys="ann"),
     "words of a person, filtered": lambda m, t: m.recall(
         t, text="window tea", subject_keys="ann", kinds="episodic", since=NOON, metadata={"n": {}}
