@@ -8,7 +8,6 @@ import inspect
 import re
 import subprocess
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +19,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import memory
 from memory import InstallError, Memory, PostgresStore, embedded, migrate
 from memory.urls import normalize_url
+from pages import ROOT, Page
 from servers import Database
-
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block; ``line`` is that of its first line in the page, from 1."""
-
-    code: str
-    line: int
-
-
-@dataclass(frozen=True)
-class Page:
-    path: Path
-
-    @property
-    def text(self) -> str:
-        return self.path.read_text(encoding="utf-8")
-
-    def blocks(self, language: str) -> list[Block]:
-        found = re.finditer(rf"^```{language}\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
-        return [
-            Block(code=match[1], line=self.text.count("\n", 0, match.start(1)) + 1)
-            for match in found
-        ]
 
 
 def pages() -> list[Path]:
