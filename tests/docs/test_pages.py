@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import asyncio
-import inspect
 import re
 import subprocess
 import tomllib
@@ -19,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import memory
 from memory import InstallError, Memory, PostgresStore, embedded, migrate
 from memory.urls import normalize_url
-from pages import ROOT, Page
+from pages import ROOT, Page, names_for, run, run_page
 from servers import Database
 
 
@@ -38,37 +35,29 @@ def readme() -> Page:
     return Page(ROOT / "README.md")
 
 
-def run(code: str, *, name: str, line: int, names: dict[str, Any]) -> None:
-    """Run a block as ``python -m asyncio`` would, at its place in the page for tracebacks."""
-    tree = ast.increment_lineno(ast.parse(code, name), line - 1)
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    result = eval(compile(tree, name, "exec", flags, dont_inherit=True), names)  # noqa: S307
-    if inspect.iscoroutine(result):
-        asyncio.run(result)
-
-
-def test_every_python_block_runs(
-    page: Page, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def make_tickets(database: Database) -> None:
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
         superuser.execute("create table public.tickets (title text)")
         superuser.execute(f"grant insert on public.tickets to {database.role('app')}")
-    url = normalize_url(database.app_url).render_as_string(hide_password=False)
-    names: dict[str, Any] = {"__name__": "__main__", "url": url, "pepper": "pepper"}
-    names["owner_url"] = database.owner_url
-    blocks = page.blocks("python")
-    assert blocks
-    for block in blocks:
-        run(block.code, name=page.path.name, line=block.line, names=names)
+
+
+# Their SQL makes roles and databases: tests of their own run it.
+SQL_RUN_ELSEWHERE = {"README.md", "permissions.md"}
+
+
+def test_every_block_runs(
+    page: Page, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tickets(database)
+    monkeypatch.chdir(tmp_path)
+    run_page(page, database, names_for(database), sql=page.path.name not in SQL_RUN_ELSEWHERE)
 
 
 def test_the_joined_transaction_of_the_readme_writes_both_rows(
     readme: Page, database: Database
 ) -> None:
+    make_tickets(database)
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
-        superuser.execute("create table public.tickets (title text)")
-        superuser.execute(f"grant insert on public.tickets to {database.role('app')}")
         [block] = [b for b in readme.blocks("python") if "PostgresStore.joined" in b.code]
         url = normalize_url(database.app_url).render_as_string(hide_password=False)
         names = {"url": url, "pepper": "pepper"}

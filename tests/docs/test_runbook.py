@@ -1,0 +1,82 @@
+"""The runbook, followed from its first step to its last, erases the person and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import memory
+from memory import Memory, PostgresStore
+from pages import ROOT, Page, names_for, run_page
+from servers import Database
+
+RUNBOOK = Page(ROOT / "docs" / "runbook.md")
+
+
+class Index:
+    """An index outside the database that is down for its first call."""
+
+    name = "vectors"
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.purged: list[str] = []
+
+    async def purge(self, artefact_ids: Sequence[str]) -> int:
+        self.calls += 1
+        if self.calls == 1:
+            raise ConnectionError
+        self.purged += artefact_ids
+        return len(artefact_ids)
+
+
+async def remember(url: str) -> None:
+    soon = datetime.now(UTC) + timedelta(hours=50)
+    async with Memory(PostgresStore(url), subject_pepper="pepper") as service:
+        shop = service.for_tenant("shop")
+        told = await shop.remember(text="Dana moved to Pune", subject_keys="customer:dana")
+        tea = await shop.remember(text="Li likes tea", subject_keys="customer:li", expires_at=soon)
+        await shop.derive(kind="digest", text="One moved, one likes tea", sources=[told, tea])
+        await shop.register_artefact(adapter="vectors", artefact_id="v1", sources=told)
+
+
+def test_the_runbook_erases_the_person_and_nobody_else(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(remember(database.app_url))
+    index = Index()
+    names = names_for(database) | {"indexes": [index]}
+    rows = run_page(RUNBOOK, database, names)
+    assert names["plan"].bystander_keys == ("customer:li",)
+    exported = [
+        json.loads(line) for line in (tmp_path / "case-4711.jsonl").read_text().splitlines()
+    ]
+    assert [entry["type"] for entry in exported] == ["record", "record"]
+    assert (names["receipt"].complete, names["receipt"].outstanding) == (False, ("vectors",))
+    assert (names["purged"].settled, index.purged) == (1, ["v1"])
+    assert [stone.erasure_id for stone in names["stones"]] == [names["receipt"].erasure_id]
+    with psycopg.connect(database.superuser_url) as superuser:
+        left = superuser.execute("select text from memory.records").fetchall()
+        words = superuser.execute("select term from memory.postings").fetchall()
+    assert left == [("Li likes tea",)]
+    assert {word for (word,) in words} == {"li", "likes", "tea"}
+    assert [row[0] for found in rows for row in found if "customer:li" in row] == ["customer:li"]
+
+
+async def test_a_hold_sends_the_request_back_until_it_is_released(database: Database) -> None:
+    await remember(database.app_url)
+    async with Memory(PostgresStore(database.operator_url), subject_pepper="pepper") as service:
+        shop = service.for_tenant("shop")
+        await shop.hold(subject_key="customer:dana")
+        with pytest.raises(memory.LegalHoldError) as stopped:
+            await shop.forget(subject_key="customer:dana")
+        assert (stopped.value.receipt.held, stopped.value.receipt.deferred) == (2, True)
+        [receipt] = (await shop.release(subject_key="customer:dana")).receipts
+        assert receipt.counts.records == 2
