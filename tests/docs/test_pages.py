@@ -115,13 +115,18 @@ async def test_a_joined_erasure_and_a_dry_run_have_no_anchor_yet(database: Datab
     await engine.dispose()
 
 
-def test_links_lead_to_files(page: Page) -> None:
-    links = re.findall(r"\]\(([^)#]+)", page.text)
-    missing = [
-        link
-        for link in links
-        if "://" not in link and not (page.path.parent / link).resolve().exists()
-    ]
+def anchors(page: Path) -> set[str]:
+    """Return what the headings of a page are called in links to them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_to_files_and_headings(page: Page) -> None:
+    missing = []
+    for link, anchor in re.findall(r"\]\((?!\w+://)([^)#]*)#?([^)]*)\)", page.text):
+        target = (page.path.parent / link).resolve() if link else page.path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(f"{link}#{anchor}")
     assert not missing
 
 
