@@ -75,8 +75,8 @@ async def replay(
 
     Works tenant by tenant, 5,000 roots to a transaction; what was interrupted is called again. The
     chain is continued and the stream's tombstones are not put into it: each transaction leaves a
-    tombstone of its own, with the ``erasure_id`` and reason of the one repeated. Blocks and holds
-    set after the backup are not in the stream: set them again.
+    tombstone of its own, with the ``erasure_id`` and reason of the one repeated. Holds
+    and blocks set after the backup are not in the stream: set the holds again before the replay.
 
     Raises ``InvalidInputError`` for a stream that does not hold together, ``InstallError`` for a
     role that is not the owner.

@@ -12,7 +12,14 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import memory
-from memory import Anchor, InstallError, InvalidInputError, Memory, PartialErasureError
+from memory import (
+    Anchor,
+    InstallError,
+    InvalidInputError,
+    LegalHoldError,
+    Memory,
+    PartialErasureError,
+)
 from memory.maintenance.checks import rows
 from memory.maintenance.checks.faults import FAULTS
 from memory.stores.postgres import PostgresStore
@@ -98,6 +105,7 @@ async def test_a_sound_database_has_no_fault(furnished: Furnished) -> None:
             "postings",
             "artefacts",
             "purges",
+            "subjects",
             "tombstones",
         ]
         counts = [
@@ -105,6 +113,22 @@ async def test_a_sound_database_has_no_fault(furnished: Furnished) -> None:
         ]
     assert report.rows == sum(count[0] for count in counts if count)
     assert [step for step, _ in steps] == ["tenants", "rows"] * 2
+
+
+async def test_holds_blocks_and_what_they_deferred_are_no_fault(furnished: Furnished) -> None:
+    async with Memory(PostgresStore(furnished.database.app_url), subject_pepper="p") as service:
+        acme = service.for_tenant("acme")
+        await acme.hold(subject_key="ann")
+        await acme.derive(kind="summary", text="more tea", sources=furnished.told)
+        with pytest.raises(LegalHoldError):
+            await acme.forget(subject_key="bob")
+        await acme.forget(subject_key="eve", block_future=True)
+        assert await codes(furnished) == set()
+    operator = furnished.database.operator_url
+    async with Memory(PostgresStore(operator), subject_pepper="p") as service:
+        await service.release("acme", subject_key="ann")
+        await service.readmit("acme", subject_key="eve")
+        assert await codes(furnished) == set()
 
 
 async def test_an_empty_database_has_none_either(database: Database) -> None:
@@ -151,6 +175,26 @@ DAMAGES = {
     ],
     "counts_off terms": [
         "insert into memory.tenant_counts (tenant_key, records, terms) values ('acme', 0, 1)"
+    ],
+    "hold_missing": [
+        "update memory.subjects set held = true where tenant_key = 'acme' and subject_hash ="
+        " '{ann}'",
+        "insert into memory.decisions (tenant_key, subject_hash, action)"
+        " values ('acme', '{ann}', 'hold')",
+    ],
+    "hold_stale": ["update memory.records set held = true where record_id = '{other}'"],
+    "decision_not_enforced": [
+        "insert into memory.decisions (tenant_key, subject_hash, action)"
+        " values ('acme', '{ann}', 'hold'), ('acme', '{bob}', 'block'), ('acme', '{bob}',"
+        " 'readmit')"
+    ],
+    "decision_not_enforced block": [
+        "insert into memory.decisions (tenant_key, subject_hash, action)"
+        " values ('acme', '{ann}', 'release'), ('acme', '{ann}', 'block')"
+    ],
+    "flag_undecided": [
+        "update memory.subjects set blocked = true where tenant_key = 'acme' and subject_hash ="
+        " '{ann}'"
     ],
     "evidence_unsealed": [
         "insert into memory.pending_evidence (tenant_key, erasure_id, subject_hash, reason, scope,"

@@ -21,6 +21,8 @@ TABLES = (
     "pending_evidence",
     "tenant_counts",
     "chain_heads",
+    "decisions",
+    "subjects",
 )
 
 

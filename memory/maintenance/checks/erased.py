@@ -15,7 +15,7 @@ from memory.repositories import tenancy
 __all__ = ["check_erased"]
 
 # A link keeps no time of its own: only a record that is directly about nobody else cannot have
-# been related to the person after the erasure.
+# been related to the person after the erasure. What a hold kept back is known: its release erases.
 _OLDER: Final = """
 select count(*) as n, count(*) filter (where r.alone) as alone,
     (array_agg(r.record_id::text))[:5] as examples
@@ -29,7 +29,16 @@ cross join lateral (
     from memory.records as r
     where r.tenant_key = $1 and r.record_id = l.record_id and r.created_at < $3 offset 0
 ) as r
-where l.tenant_key = $1 and l.subject_key = $2 and (not l.inherited or $4::boolean)
+where l.tenant_key = $1 and l.subject_key = $2 and ($4::boolean or (
+    not l.inherited and not exists (
+        select from memory.decisions as d
+        where d.tenant_key = $1 and d.subject_hash = l.subject_hash and d.action = 'request'
+            and not exists (
+                select from memory.decisions as c
+                where c.tenant_key = $1 and c.erasure_id = d.erasure_id and c.action = 'complete'
+            )
+    )
+))
 """
 
 

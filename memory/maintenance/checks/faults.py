@@ -115,6 +115,26 @@ FAULTS: Final = MappingProxyType(
             "words of a record that is gone are still stored",
             f"{_RELOAD}: delete the rows as the owner.",
         ),
+        "hold_missing": Meaning(
+            "error",
+            "a record about a person under legal hold is not held: it can be erased",
+            f"{_RELOAD}: hold the person again.",
+        ),
+        "hold_stale": Meaning(
+            "warning",
+            "a record is held and nobody it is about is: it cannot be erased",
+            "Hold and release one of its people.",
+        ),
+        "decision_not_enforced": Meaning(
+            "error",
+            "a person was blocked or put under hold, and is not",
+            "The flag was cleared past the triggers: block or hold the person again.",
+        ),
+        "flag_undecided": Meaning(
+            "warning",
+            "a person is blocked or held, and no decision says so",
+            "The flag was set past the functions: decide it, or readmit or release.",
+        ),
         "postings_missing": Meaning(
             "error",
             "a record has words and none is stored: recall by words misses it",

@@ -22,6 +22,24 @@ not exists (
 )
 """
 
+_HELD: Final = """
+select from memory.record_subjects as l
+cross join lateral (
+    select from memory.subjects as s
+    where s.tenant_key = $1 and s.subject_hash = l.subject_hash and s.held offset 0
+) as s
+where l.tenant_key = $1 and l.record_id = x.record_id
+"""
+_DECIDED: Final = """
+(
+    select d.action from memory.decisions as d
+    where d.tenant_key = $1 and d.subject_hash = x.subject_hash and d.action in ({set}, {lifted})
+    order by d.seq desc limit 1
+) = {set}
+"""
+_BLOCKED: Final = _DECIDED.format(set="'block'", lifted="'readmit'")
+_ON_HOLD: Final = _DECIDED.format(set="'hold'", lifted="'release'")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
@@ -76,7 +94,7 @@ _TABLES: Final = (
     _Table(
         name="records",
         key={"record_id": "uuid"},
-        columns=("origin", "term_count"),
+        columns=("origin", "term_count", "held"),
         wrong={
             "subject_missing": """
 not exists (
@@ -99,6 +117,8 @@ x.origin = 'derived' and exists (
         where k.tenant_key = $1 and k.record_id = x.record_id and k.subject_key = l.subject_key
     )
 )""",
+            "hold_missing": f"not x.held and exists ({_HELD})",
+            "hold_stale": f"x.held and not exists ({_HELD})",
             "postings_missing": """
 x.term_count > 0 and not exists (
     select from memory.postings as w where w.tenant_key = $1 and w.record_id = x.record_id
@@ -117,6 +137,20 @@ exists (
         and k.subject_key = x.subject_key and k.subject_hash < x.subject_hash
 )""",
         },
+    ),
+    _Table(
+        name="subjects",
+        key={"subject_hash": "text"},
+        columns=("blocked", "held"),
+        wrong={
+            "decision_not_enforced": (
+                f"(not x.blocked and {_BLOCKED}) is true or (not x.held and {_ON_HOLD}) is true"
+            ),
+            "flag_undecided": (
+                f"(x.blocked and {_BLOCKED} is not true) or (x.held and {_ON_HOLD} is not true)"
+            ),
+        },
+        example="subject_hash",
     ),
     _Table(
         name="provenance",
