@@ -1,17 +1,60 @@
-"""A deterministic embedder for tests and examples: words hashed into a vector."""
+"""Asking an embedder, and a deterministic one for tests: words hashed into a vector."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Any
 
+from memory import validation
 from memory.errors import InvalidInputError
+from memory.ports import Embedder
 from memory.tokens import terms
 from memory.turns import Turns
-from memory.vectors import MAX_DIMENSIONS, norm
+from memory.vectors import MAX_DIMENSIONS, norm, vector
 
-__all__ = ["HashingEmbedder"]
+__all__ = ["HashingEmbedder", "ask", "model_of"]
+
+
+async def ask(embedder: Embedder, texts: Sequence[str]) -> tuple[list[array[float]], str | None]:
+    """Return a checked vector for each of one or more texts, and the embedder's model, if named.
+
+    Raises ``InvalidInputError`` for a wrong answer. What the embedder raises is the host's own and
+    passes through.
+    """
+    asked: Any = embedder.embed(texts)
+    if not inspect.isawaitable(asked):
+        raise InvalidInputError("embedder", "must have an async method embed")
+    dimensions = getattr(embedder, "dimensions", None)
+    answers = await _answers(await asked, len(texts), dimensions)
+    return answers, model_of(embedder)
+
+
+def model_of(embedder: Embedder) -> str | None:
+    """Return the name of the embedder's model, checked; None where it has none."""
+    model = getattr(embedder, "model", None)
+    if model is None:
+        return None
+    # Many a host keeps the loaded model itself under this name.
+    return validation.key(model, "embedder.model", validation.MAX_NAME)
+
+
+async def _answers(answered: Any, count: int, dimensions: object) -> list[array[float]]:
+    if not isinstance(answered, Collection) or len(answered) != count:
+        raise InvalidInputError("embedder", "must return one vector per text")
+    turns = Turns()
+    found = []
+    for answer in answered:
+        await turns.give()
+        found.append(vector(answer, "embedder"))
+    if len({len(answer) for answer in found}) > 1:
+        raise InvalidInputError("embedder", "must return vectors of one length")
+    if isinstance(dimensions, int) and len(found[0]) != dimensions:
+        raise InvalidInputError("embedder", "must return vectors of as many values as it says")
+    return found
 
 
 class HashingEmbedder:

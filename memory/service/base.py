@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import logging
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from memory import fingerprint, validation, vectors
+from memory import fingerprint, validation
+from memory.embedding import ask
 from memory.errors import InvalidInputError
 from memory.ids import uuid7
 from memory.metadata import metadata as checked_metadata
@@ -114,15 +114,8 @@ class Base:
         wanted = [text for text, vector in zip(texts, given, strict=True) if vector is None]
         if self._embedder is None or not wanted:
             return [(vector, None) for vector in given]
-        asked: Any = self._embedder.embed(wanted)
-        if not inspect.isawaitable(asked):
-            raise InvalidInputError("embedder", "must have an async method embed")
-        dimensions = getattr(self._embedder, "dimensions", None)
-        answers = iter(await _answers(await asked, len(wanted), dimensions))
-        model = getattr(self._embedder, "model", None)
-        if model is not None:
-            # Many a host keeps the loaded model itself under this name.
-            model = validation.key(model, "embedder.model", validation.MAX_NAME)
+        found, model = await ask(self._embedder, wanted)
+        answers = iter(found)
         return [(next(answers), model) if vector is None else (vector, None) for vector in given]
 
     async def _drafts(
@@ -175,18 +168,3 @@ class Base:
             expires_at=item.expires_at,
             terms=terms(content.text) if self._postings else {},
         )
-
-
-async def _answers(answered: Any, count: int, dimensions: object) -> list[array[float]]:
-    if not isinstance(answered, Collection) or len(answered) != count:
-        raise InvalidInputError("embedder", "must return one vector per text")
-    turns = Turns()
-    found = []
-    for vector in answered:
-        await turns.give()
-        found.append(vectors.vector(vector, "embedder"))
-    if len({len(vector) for vector in found}) > 1:
-        raise InvalidInputError("embedder", "must return vectors of one length")
-    if isinstance(dimensions, int) and len(found[0]) != dimensions:
-        raise InvalidInputError("embedder", "must return vectors of as many values as it says")
-    return found
