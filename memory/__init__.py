@@ -26,6 +26,8 @@ from memory.graphs import Lineage, LineageNode
 from memory.maintenance.check import check
 from memory.maintenance.checks.faults import CheckReport, Fault
 from memory.maintenance.counts import fold_counts
+from memory.maintenance.indexes import Maintained
+from memory.maintenance.reembed import Reembedded, reembed
 from memory.maintenance.replay import Replayed, replay
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
@@ -88,6 +90,7 @@ __all__ = [
     "LegalHoldError",
     "Lineage",
     "LineageNode",
+    "Maintained",
     "Memory",
     "MemoryServiceError",
     "Origin",
@@ -101,6 +104,7 @@ __all__ = [
     "Receipt",
     "Record",
     "Redactor",
+    "Reembedded",
     "Release",
     "Remembered",
     "Replayed",
@@ -125,6 +129,7 @@ __all__ = [
     "maintenance",
     "migrate",
     "redaction",
+    "reembed",
     "replay",
     "tombstones",
     "verify_install",

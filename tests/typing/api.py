@@ -25,6 +25,7 @@ from memory import (
     InMemoryStore,
     Item,
     Lineage,
+    Maintained,
     Memory,
     Purged,
     Readiness,
@@ -32,10 +33,12 @@ from memory import (
     Receipt,
     Record,
     Redactor,
+    Reembedded,
     Remembered,
     Replayed,
     TenantMemory,
     Tombstone,
+    VectorIndex,
 )
 from memory.integrations.minilm import MiniLMEmbedder
 from memory.ports import Store
@@ -204,3 +207,28 @@ async def proves(owner_url: str, lines: list[str]) -> None:
     assert_type(report, CheckReport)
     assert_type(report.faults, tuple[Fault, ...])
     assert_type(await memory.replay(owner_url, lines, anchors=verified.anchors), Replayed)
+
+
+async def vectors_of_a_tenant(owner_url: str, embedder: Embedder) -> None:
+    indexes = memory.maintenance.indexes
+
+    def told(step: str, done: int, total: int) -> None:
+        assert total == 0 or done <= total
+
+    index = await indexes.build_index(
+        owner_url,
+        dimensions=384,
+        halfvec=True,
+        m=16,
+        ef_construction=64,
+        memory="2GB",
+        progress=told,
+    )
+    assert_type(index, VectorIndex)
+    assert_type(await indexes.list_indexes(owner_url), tuple[VectorIndex, ...])
+    done = await indexes.maintain(owner_url, progress=told)
+    assert_type(done, Maintained)
+    assert_type((done.reindex_seconds, done.vacuum_seconds), tuple[float, float])
+    again = await memory.reembed(owner_url, embedder, tenant_key="shop", progress=told)
+    assert_type(again, Reembedded)
+    assert_type(await indexes.drop_index(owner_url, dimensions=768), bool)
