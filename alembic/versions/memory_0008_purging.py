@@ -24,7 +24,6 @@ def downgrade() -> None:
         "defer_purges",
         "settle_purges",
         "lease_purges",
-        "claimed_elsewhere",
         "artefact_removed",
         "artefact_added",
         "framed_hash",

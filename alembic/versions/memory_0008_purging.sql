@@ -2,13 +2,16 @@
 -- Plain, since no secret is in the database: who may read artefact_claims, the owner, may read the
 -- artefacts themselves; the hash keeps the table free of content.
 create function memory.framed_hash(variadic fields text[]) returns text
-language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select encode(sha256(convert_to(
-        string_agg(octet_length(convert_to(f.field, 'UTF8')) || ':' || f.field, '' order by f.n),
-        'UTF8'
-    )), 'hex')
-    from unnest(fields) with ordinality as f (field, n);
-$$;
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    framed text := '';
+    piece text;
+begin
+    foreach piece in array fields loop
+        framed := framed || octet_length(piece) || ':' || piece;
+    end loop;
+    return encode(sha256(convert_to(framed, 'UTF8')), 'hex');
+end $$;
 
 -- An artefact is made from records that exist and stay until it is registered. There is no foreign
 -- key, which would cost a check per erased row; so older records are written to: a delete whose
@@ -119,24 +122,6 @@ for each statement execute function memory.artefact_removed();
 
 alter table memory.artefacts enable always trigger unclaim;
 
--- Whether another tenant has the artefact registered.
-create function memory.claimed_elsewhere(tenant text, index_name text, artefact text)
-returns boolean
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-declare
-    own text[] := array(
-        select memory.framed_hash(tenant, index_name, artefact, a.record_id::text)
-        from memory.artefacts as a
-        where a.tenant_key = tenant and a.adapter = index_name and a.artefact_id = artefact
-    );
-begin
-    return exists (
-        select from memory.artefact_claims as c
-        where c.artefact_hash = memory.framed_hash(index_name, artefact)
-            and c.claim_hash <> all (own)
-    );
-end $$;
-
 -- Takes purges to work on. The lease is committed before an index is called, so that no row stays
 -- locked while somebody else's endpoint answers. It ends with the backend that took it (lasting),
 -- with the server, or when it runs out: through a pooler the backend outlives the client.
@@ -158,7 +143,7 @@ create function memory.lease_purges(
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-set jit = off as $$
+set enable_sort = off set jit = off as $$
 declare
     started timestamptz := clock_timestamp();
     living integer[] := array(select b.pid from pg_stat_get_activity(null) as b);
@@ -170,7 +155,7 @@ begin
     end if;
     return query
     with free as (
-        select q.artefact_id, q.attempts from memory.purges as q
+        select q.ctid as place, q.attempts from memory.purges as q
         where q.tenant_key = tenant and q.adapter = index_name
             and (q.leased_at is null or q.leased_at < coalesce(since, 'infinity'))
             and (
@@ -183,21 +168,33 @@ begin
             and (people is null or q.subject_hashes && people)
         order by q.attempts, q.artefact_id limit most
         for update skip locked
+    ),
+    taken as (
+        update memory.purges as p set
+            attempts = p.attempts + 1,
+            lease = token,
+            leased_at = started,
+            leased_until = started + duration,
+            leased_pid = case when lasting then pg_backend_pid() end
+        from free as f
+        where p.ctid = f.place and f.attempts = (select min(x.attempts) from free as x)
+        returning p.artefact_id, p.attempts
     )
-    update memory.purges as p set
-        attempts = p.attempts + 1,
-        lease = token,
-        leased_at = started,
-        leased_until = started + duration,
-        leased_pid = case when lasting then pg_backend_pid() end
-    from free as f
-    where p.tenant_key = tenant and p.adapter = index_name and p.artefact_id = f.artefact_id
-        and f.attempts = (select min(x.attempts) from free as x)
-    returning
-        p.artefact_id,
-        memory.claimed_elsewhere(tenant, index_name, p.artefact_id),
-        p.attempts,
-        p.leased_at;
+    select
+        t.artefact_id,
+        exists (
+            select from memory.artefact_claims as c
+            where c.artefact_hash = memory.framed_hash(index_name, t.artefact_id)
+                and c.claim_hash not in (
+                    select memory.framed_hash(tenant, index_name, t.artefact_id, a.record_id::text)
+                    from memory.artefacts as a
+                    where a.tenant_key = tenant and a.adapter = index_name
+                        and a.artefact_id = t.artefact_id
+                )
+        ),
+        t.attempts,
+        started
+    from taken as t;
 end $$;
 
 -- Settles purges that an index has confirmed: the debt goes, and with it the artefact's id, which
@@ -216,8 +213,12 @@ begin
     with gone as (
         delete from memory.purges as p
         using memory.each(ids) as u (id)
-        where p.tenant_key = tenant and p.adapter = index_name and p.artefact_id = u.id
-            and p.lease = token
+        cross join lateral (
+            select q.ctid from memory.purges as q
+            where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
+                and q.lease = token offset 0 for update
+        ) as mine
+        where p.ctid = mine.ctid
         returning p.erasure_id
     ),
     receipts as (
@@ -251,6 +252,10 @@ begin
         leased_until = null,
         leased_pid = null
     from memory.each(ids) as u (id)
-    where p.tenant_key = tenant and p.adapter = index_name and p.artefact_id = u.id
-        and p.lease = token;
+    cross join lateral (
+        select q.ctid from memory.purges as q
+        where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
+            and q.lease = token offset 0 for update
+    ) as mine
+    where p.ctid = mine.ctid;
 end $$;

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory import ConflictError, InvalidInputError, PartialErasureError
+from memory import ConflictError, InvalidInputError, PartialErasureError, UnknownSourceError
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
@@ -268,6 +268,21 @@ async def test_an_artefact_is_not_registered_while_its_purge_is_owed(memory_fact
     await acme.register_artefact(adapter="odd", artefact_id="digest", sources=record)
     assert (await acme.forget(subject_key=BOB)).counts.artefacts == 2
     assert index.asked[-1] == ["digest", "other"]
+
+
+async def test_an_entry_written_after_the_erasure_is_noticed_by_registering_again(
+    memory_factory, plugs
+):
+    index = plugs.Index("odd")
+    acme = memory_factory(indexes=[index]).for_tenant("acme")
+    record = await told(acme, ANN, odd="late")
+    assert (await acme.forget(subject_key=ANN)).complete
+    # Here the host writes what it has registered.
+    with pytest.raises(UnknownSourceError):
+        await acme.register_artefact(adapter="odd", artefact_id="late", sources=record)
+    other = await told(acme, BOB, odd="in time")
+    await acme.register_artefact(adapter="odd", artefact_id="in time", sources=other)
+    assert (await acme.forget(subject_key=BOB)).counts.artefacts == 1
 
 
 async def test_a_refused_derive_registers_nothing(memory, acme):

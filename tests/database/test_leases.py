@@ -223,3 +223,39 @@ async def test_no_lease_is_taken_in_the_transaction_that_erases(
     async with acting(client, tenant):
         await client.execute("delete from memory.records")
     assert await lease(client, tenant) == ["a"]
+
+
+async def test_a_batch_reads_no_more_than_itself_beside_a_long_backlog(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    """In rows, not in time: 100 batches of a backlog must not each read all of it."""
+    await inspector.execute(
+        "insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id, attempts)"
+        " select $1, 'index', n::text, gen_random_uuid(), n % 3"
+        " from generate_series(1, 30000) as n",
+        tenant,
+    )
+
+    async def read() -> int:
+        return await client.fetchval(
+            "select sum(pg_stat_get_xact_tuples_returned(oid))::bigint from pg_class"
+            " where relnamespace = 'memory'::regnamespace and relkind in ('r', 'i')"
+        )
+
+    token = uuid4()
+    for step in ("lease", "settle", "lease again", "defer"):
+        async with client.transaction():
+            await client.execute("select set_config('app.current_tenant', $1, true)", tenant)
+            before = await read()
+            if step.startswith("lease"):
+                values = (tenant, 1_000, timedelta(minutes=1), token, True, False, None)
+                rows = await client.fetch(LEASE, *values)
+                ids = [row["artefact_id"] for row in rows]
+                assert len(ids) == 1_000
+            elif step == "settle":
+                settle_all = "select memory.settle_purges($1, 'index', $2, $3)"
+                assert await client.fetchval(settle_all, tenant, ids, token) == 1_000
+            else:
+                give_back = "select memory.defer_purges($1, 'index', $2, $3, 'OSError', '1 hour')"
+                await client.execute(give_back, tenant, ids, token)
+            assert await read() - before < 10_000, step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import apsw
+import asyncpg
 import pytest
 
 from memory import HashingEmbedder, Memory, PartialErasureError, PostgresStore
@@ -127,3 +129,20 @@ async def test_a_plain_delete_would_leave_the_bytes(
     plain.close()
     assert await index.present(["a1"]) == []
     assert held(tmp_path, body.encode()) != []
+
+
+async def test_the_page_shows_how_to_ask_what_is_owed(
+    root: Path, app: asyncpg.Connection, database: Database
+) -> None:
+    page = (root / "docs" / "indexes.md").read_text()
+    (query,) = re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    async with Memory(PostgresStore(database.app_url), subject_pepper="p") as memory:
+        told = (await memory.remember("shop", text="x", subject_keys=ASHA)).record
+        await memory.register_artefact("shop", adapter="cache", artefact_id="a", sources=told)
+        with pytest.raises(PartialErasureError):
+            await memory.forget("shop", subject_key=ASHA)
+    _, setting, select, _ = (part.strip() for part in query.strip().rstrip(";").split(";"))
+    async with app.transaction():
+        await app.execute(setting)
+        (row,) = await app.fetch(select)
+    assert tuple(row)[:2] == ("cache", 1)
