@@ -123,6 +123,8 @@ async def test_holds_blocks_and_what_they_deferred_are_no_fault(furnished: Furni
         with pytest.raises(LegalHoldError):
             await acme.forget(subject_key="bob")
         await acme.forget(subject_key="eve", block_future=True)
+        with pytest.raises(LegalHoldError):
+            await acme.forget_tenant(confirm="acme")
         assert await codes(furnished) == set()
     operator = furnished.database.operator_url
     async with Memory(PostgresStore(operator), subject_pepper="p") as service:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -12,36 +13,25 @@ import psycopg
 import pytest
 
 import memory
-from memory import InstallError, InvalidInputError, Memory, TenantMemory, Tombstone, tombstones
-from memory.fingerprint import tombstone_digest
+from memory import (
+    InstallError,
+    InvalidInputError,
+    Memory,
+    PartialErasureError,
+    TenantMemory,
+    tombstones,
+)
 from memory.maintenance import replay as replaying
 from memory.stores.postgres import PostgresStore
-from restores import backup, damage
+from restores import backup, codes, damage, opened, stream, texts
 from servers import Database
 from stores import broken_rules, image, mentions
-
-
-def opened(database: Database) -> Memory:
-    return Memory(PostgresStore(database.app_url), subject_pepper="p")
-
-
-async def stream(database: Database) -> list[str]:
-    return [line async for line in memory.export_tombstones(database.owner_url)]
-
-
-async def codes(database: Database, lines: list[str] | None = None) -> set[str]:
-    report = await memory.check(database.owner_url, tombstones=lines)
-    return {fault.code for fault in report.faults}
 
 
 @contextmanager
 def looking(database: Database) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
         yield superuser
-
-
-async def texts(home: TenantMemory) -> set[str]:
-    return {record.text for record in await home.records(limit=1000)}
 
 
 async def furnish(home: TenantMemory) -> None:
@@ -317,23 +307,34 @@ async def test_a_tenant_may_be_exported_alone_and_by_the_application(database: D
         [line async for line in memory.export_tombstones(database.app_url)]
 
 
-async def test_the_erasure_of_a_whole_tenant_is_repeated_person_by_person(
-    database: Database,
-) -> None:
+async def test_the_erasure_of_a_whole_tenant_is_repeated(database: Database) -> None:
     async with opened(database) as service:
-        await service.remember("acme", text="x", subject_keys=["ann", "bob"])
-        await service.remember("acme", text="y", subject_keys="zoe")
+        await furnish(service.for_tenant("acme"))
+        await furnish(service.for_tenant("globex"))
     with backup(database) as restored:
-        found = list(tombstones.read(await forgotten(database, "ann")))
-        stones: list[Tombstone] = []
-        for stone in found:
-            whole = replace(stone, scope="tenant", reason="retention_policy")
-            stones.append(replace(whole, digest=tombstone_digest(whole)))
-        lines = [tombstones.header(), *map(tombstones.line, stones)]
-        end = memory.Anchor(seq=1, digest=stones[-1].digest)
-        lines += [tombstones.head("acme", end), tombstones.footer(1)]
-        assert (await memory.replay(restored.owner_url, lines)).records == 1
+        async with opened(database) as service:
+            with pytest.raises(PartialErasureError):
+                await service.forget_tenant("acme", confirm="acme")
+        done = await memory.replay(restored.owner_url, await stream(database))
+        assert (done.people, done.records) == (2, 5)
         async with opened(restored) as service:
-            [left] = await service.erasure_history("acme")
-            assert (left.scope, left.reason) == ("tenant", "retention_policy")
-            assert await texts(service.for_tenant("acme")) == {"y"}
+            assert await texts(service.for_tenant("acme")) == set()
+            assert len(await texts(service.for_tenant("globex"))) == 5
+            assert {stone.scope for stone in await service.erasure_history("acme")} == {"tenant"}
+
+
+async def test_what_had_expired_expires_again_and_needs_no_replay(database: Database) -> None:
+    past = datetime(2024, 1, 1, tzinfo=UTC)
+    async with opened(database) as service:
+        await service.remember("acme", text="old", subject_keys="ann", expires_at=past)
+        await service.remember("acme", text="new", subject_keys="ann")
+    with backup(database) as restored:
+        async with opened(database) as service:
+            await service.expire("acme")
+        lines = await stream(database)
+        done = await memory.replay(restored.owner_url, lines)
+        assert (done.narrow, done.records) == ({"retention": 1}, 0)
+        assert await codes(restored, lines) == {"chain_lost"}
+        async with opened(restored) as service:
+            assert (await service.expire("acme")).counts.records == 1
+            assert await texts(service.for_tenant("acme")) == {"new"}

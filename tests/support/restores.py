@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import psycopg
 
+import memory
+from memory import Memory, PostgresStore, TenantMemory
 from servers import Database
 
 TABLES = (
@@ -50,3 +52,24 @@ def damage(database: Database, *statements: str) -> None:
             superuser.execute(statement)
         for table in TABLES:
             superuser.execute(f"alter table memory.{table} enable trigger all")
+
+
+def opened(database: Database) -> Memory:
+    """A memory on the database, as the application."""
+    return Memory(PostgresStore(database.app_url), subject_pepper="p")
+
+
+async def stream(database: Database) -> list[str]:
+    """The lines of all its tombstones."""
+    return [line async for line in memory.export_tombstones(database.owner_url)]
+
+
+async def codes(database: Database, lines: list[str] | None = None) -> set[str]:
+    """What a check finds."""
+    report = await memory.check(database.owner_url, tombstones=lines)
+    return {fault.code for fault in report.faults}
+
+
+async def texts(home: TenantMemory) -> set[str]:
+    """The texts of all that a tenant holds."""
+    return {record.text for record in await home.records(limit=1000)}

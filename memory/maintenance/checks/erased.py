@@ -15,7 +15,8 @@ from memory.repositories import tenancy
 __all__ = ["check_erased"]
 
 # A link keeps no time of its own: only a record that is directly about nobody else cannot have
-# been related to the person after the erasure. What a hold kept back is known: its release erases.
+# been related to the person after the erasure. What a hold kept back is known, since a held record
+# is about everybody whose records lead to it.
 _OLDER: Final = """
 select count(*) as n, count(*) filter (where r.alone) as alone,
     (array_agg(r.record_id::text))[:5] as examples
@@ -31,12 +32,12 @@ cross join lateral (
 ) as r
 where l.tenant_key = $1 and l.subject_key = $2 and ($4::boolean or (
     not l.inherited and not exists (
-        select from memory.decisions as d
-        where d.tenant_key = $1 and d.subject_hash = l.subject_hash and d.action = 'request'
-            and not exists (
-                select from memory.decisions as c
-                where c.tenant_key = $1 and c.erasure_id = d.erasure_id and c.action = 'complete'
-            )
+        select from memory.record_subjects as k
+        cross join lateral (
+            select from memory.records as h
+            where h.tenant_key = $1 and h.record_id = k.record_id and h.held offset 0
+        ) as h
+        where k.tenant_key = $1 and k.subject_key = $2
     )
 ))
 """
