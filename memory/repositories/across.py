@@ -35,7 +35,7 @@ SCAN: Final = {
 }
 """How an index is scanned, besides ``hnsw.ef_search``: set with each search, whatever is preset."""
 
-_STEER: Final = {
+STEER: Final = {
     "enable_indexscan": "on",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -54,7 +54,7 @@ async def steer(connection: AsyncConnection) -> None:
 
     It would sort the tenant where it takes it for small. Connections of our own are opened so.
     """
-    await fetch(connection, f"select {_set(_STEER)}")
+    await fetch(connection, f"select {_set(STEER)}")
 
 
 def depth(limit: int) -> int:
