@@ -154,7 +154,7 @@ def _bounds(scoring: Scoring, visible: str) -> str:
         ) as p
         where not exists (select from ranked as k where k.rare)
     ), top as materialized (
-        select f.got
+        select f.got, f.record_id
         from (
             select f.record_id, f.got + more.got as got
             from seed as f
@@ -165,24 +165,41 @@ def _bounds(scoring: Scoring, visible: str) -> str:
         order by f.got desc, f.record_id desc
         limit $3
     ), least as materialized (
-        select l.got, l.got - rest.most as beyond
-        from (
-            select greatest(
-                (select min(top.got) from top having count(*) = $3), {scoring.least}
-            ) - {_SLACK} as got
-        ) as l
-        cross join rest
+        select
+            greatest(t.got, asked.got) as got,
+            case when asked.got > t.got then null else t.record_id end as record_id
+        from (select {scoring.least} as got) as asked
+        left join (
+            select top.got, top.record_id from top
+            where (select count(*) from top) = $3
+            order by top.got, top.record_id limit 1
+        ) as t on true
+    ), reach as materialized (
+        select f.record_id, f.got
+        from found as f cross join least as l cross join rest
+        where {_reaches("f.got + rest.most", "f.record_id")}
     ), verdict as materialized (
         select case
             when (select count(*) from whole) = $3 then 'whole'
             when (select rest.n from rest) = 0 then 'read'
-            when (select least.beyond > {_SLACK} from least) and (
-                select count(*) from found as f where f.got >= (select least.beyond from least)
-            ) * {_LOOK_UP} * (select rest.n from rest) <= (select sum(k.df) from ranked as k)
+            when (select l.got > rest.most + {_SLACK} from least as l cross join rest)
+                and (select count(*) from reach) * {_LOOK_UP} * (select rest.n from rest)
+                    <= (select sum(k.df) from ranked as k)
                 then 'bounded'
             else 'exhaustive'
         end as way
     )"""
+
+
+def _reaches(got: str, record: str) -> str:
+    """Return whether a record with this sum, or bound of it, can be among the best: ``l`` is least.
+
+    One that is as good as the last of ``top`` and older cannot.
+    """
+    return f"""(
+            {got} > l.got + {_SLACK}
+            or {got} >= l.got - {_SLACK} and (l.record_id is null or {record} >= l.record_id)
+        )"""
 
 
 def _sums(scoring: Scoring) -> str:
@@ -196,21 +213,24 @@ def _sums(scoring: Scoring) -> str:
             where (select v.way from verdict as v) = 'read'
             union all
             select f.record_id, f.got + more.got as got
-            from found as f
+            from reach as f
             cross join lateral {held(scoring, "f.record_id", "not k.rare")} as more
             where (select v.way from verdict as v) = 'bounded'
-                and f.got >= (select least.beyond from least)
             union all
-            select p.record_id, sum(p.got) as got
+            select p.record_id, p.got
             from (
-                select f.record_id, f.got from found as f where {exhaustive}
-                union all
-                select p.record_id, {scoring.gain} as got
-                from ranked as k {_scan(", p.frequency, p.term_count")}
-                where not k.rare and {exhaustive}
+                select p.record_id, sum(p.got) as got
+                from (
+                    select f.record_id, f.got from found as f where {exhaustive}
+                    union all
+                    select p.record_id, {scoring.gain} as got
+                    from ranked as k {_scan(", p.frequency, p.term_count")}
+                    where not k.rare and {exhaustive}
+                ) as p
+                group by p.record_id
             ) as p
-            group by p.record_id
-            having sum(p.got) >= coalesce((select least.got from least), 0)"""
+            cross join least as l
+            where {exhaustive} and (l.got is null or {_reaches("p.got", "p.record_id")})"""
 
 
 def found_by_words(shape: Shape, scoring: Scoring, *, first: int) -> tuple[str, str]:
