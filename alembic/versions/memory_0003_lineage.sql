@@ -230,15 +230,14 @@ begin
         where a.tenant_key = tenant
         on conflict do nothing;
         if source_held then
-            update memory.records as r set held = true
-            where r.tenant_key = tenant and not r.held and r.record_id = any (
-                select a.derived_id from added as a
+            perform memory.flag_records(tenant, array(
+                select distinct a.derived_id from added as a
                 cross join lateral (
                     select from memory.records as s
                     where s.tenant_key = tenant and s.record_id = a.source_id and s.held offset 0
                 ) as h
                 where a.tenant_key = tenant
-            );
+            ), true);
         end if;
     end loop;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);

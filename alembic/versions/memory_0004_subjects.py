@@ -21,6 +21,8 @@ def downgrade() -> None:
     op.execute("drop trigger admit on memory.record_subjects")
     for function in (
         "write_records",
+        "held_among",
+        "flag_records",
         "pass_on",
         "link_added",
     ):

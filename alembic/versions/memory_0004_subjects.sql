@@ -111,13 +111,7 @@ begin
         raise exception 'a later link is written in READ COMMITTED' using errcode = '40001';
     end if;
     if older is not null then
-        update memory.records as touched set held = touched.held
-        from memory.each(older) as u (id)
-        cross join lateral (
-            select r.ctid from memory.records as r
-            where r.tenant_key = tenant and r.record_id = u.id offset 0
-        ) as found
-        where touched.ctid = found.ctid;
+        perform memory.flag_records(tenant, older, null);
     end if;
     if exists (
         select from unnest(ids) as u (id)
@@ -148,19 +142,41 @@ begin
         on conflict do nothing;
     end if;
     if held then
-        update memory.records as kept set held = true
-        from memory.each(ids) as u (id)
-        cross join lateral (
-            select r.ctid from memory.records as r
-            where r.tenant_key = tenant and r.record_id = u.id and not r.held offset 0
-        ) as found
-        where kept.ctid = found.ctid and exists (
-            select from memory.record_subjects as l
-            join memory.subjects as s
-                on s.tenant_key = l.tenant_key and s.subject_hash = l.subject_hash
-            where l.tenant_key = tenant and l.record_id = u.id and s.held
-        );
+        perform memory.flag_records(tenant, memory.held_among(tenant, ids), true);
     end if;
+end $$;
+
+-- Sets or clears the hold of locked records. With null it only writes to them, so that what has an
+-- older snapshot fails where it would overlook a decision.
+create function memory.flag_records(tenant text, ids uuid[], flag boolean) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    update memory.records as kept set held = coalesce(flag, kept.held)
+    from memory.each(ids) as u (id)
+    cross join lateral (
+        select r.ctid from memory.records as r
+        where r.tenant_key = tenant and r.record_id = u.id and (flag is null or r.held <> flag)
+        offset 0
+    ) as found
+    where kept.ctid = found.ctid;
+end $$;
+
+-- Those of the records that are about somebody who is held.
+create function memory.held_among(tenant text, ids uuid[]) returns uuid[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return array(
+        select u.id from unnest(ids) as u (id)
+        cross join lateral (
+            select count(*) as n from memory.record_subjects as l
+            cross join lateral (
+                select from memory.subjects as s
+                where s.tenant_key = tenant and s.subject_hash = l.subject_hash and s.held offset 0
+            ) as holder
+            where l.tenant_key = tenant and l.record_id = u.id offset 0
+        ) as holds
+        where holds.n > 0
+    );
 end $$;
 
 create trigger admit after insert on memory.record_subjects referencing new table as added

@@ -26,7 +26,6 @@ def downgrade() -> None:
         "seal_now",
         "delete_as",
         "spare",
-        "flag_records",
         "request",
         "block",
         "decide",

@@ -57,21 +57,6 @@ begin
     order by h.hash;
 end $$;
 
--- Sets or clears the hold of locked records. With null it only writes to them, so that what has an
--- older snapshot fails where it would overlook a decision.
-create function memory.flag_records(tenant text, ids uuid[], flag boolean) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-    update memory.records as kept set held = coalesce(flag, kept.held)
-    from memory.each(ids) as u (id)
-    cross join lateral (
-        select r.ctid from memory.records as r
-        where r.tenant_key = tenant and r.record_id = u.id and (flag is null or r.held <> flag)
-        offset 0
-    ) as found
-    where kept.ctid = found.ctid;
-end $$;
-
 -- Parts a locked closure into what a hold keeps and what goes. Kept are the held records and all
 -- that they were derived from; everything, where the person is held. The rest is closed under
 -- derivation: its roots are the roots in it and what was derived from what is kept.
@@ -199,21 +184,20 @@ begin
     select l.ids into freed from memory.lock_closure(tenant, person, null, null, false) as l;
     freed := array(
         select u.id from unnest(freed) as u (id)
-        where not exists (
-            select from memory.record_subjects as l
-            join memory.subjects as s
-                on s.tenant_key = l.tenant_key and s.subject_hash = l.subject_hash
-            where l.tenant_key = tenant and l.record_id = u.id and s.held
-        )
+        except
+        select h.id from unnest(memory.held_among(tenant, freed)) as h (id)
     );
     perform memory.flag_records(tenant, freed, false);
-    receipts := memory.complete_requests(tenant, sealed);
+    receipts := memory.complete_requests(tenant, person, subject_hash, sealed);
 end $$;
 
--- Asks again for every erasure that a hold deferred. The person is found by their hash, the one
--- exception: a request holds no key. What is complete now is said to be; a receipt is returned for
--- that, and for what could be erased of the others.
-create function memory.complete_requests(tenant text, sealed boolean) returns jsonb
+-- Asks again for every erasure that a hold deferred. A person other than the released one is found
+-- by their hash, the one exception, through the whole tenant's links: a request holds no key. What
+-- is complete now is said to be; a receipt is returned for that, and for what could be erased of
+-- the others.
+create function memory.complete_requests(
+    tenant text, released text, released_hash text, sealed boolean
+) returns jsonb
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     asked memory.decisions;
@@ -230,7 +214,9 @@ begin
         order by d.erasure_id
     loop
         person := null;
-        if asked.record_id is null then
+        if asked.record_id is null and asked.subject_hash = released_hash then
+            person := released;
+        elsif asked.record_id is null then
             select l.subject_key into person from memory.record_subjects as l
             where l.tenant_key = tenant and l.subject_hash = asked.subject_hash
                 and l.subject_key is not null

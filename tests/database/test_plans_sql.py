@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import asyncpg
 import pytest
@@ -29,6 +30,24 @@ TENANT = "acme"
 CROWD = 150_000
 # Enough where the tables begin small: loading is most of a test's time.
 LATER_CROWD = 50_000
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+VERBS = (
+    "remember",
+    "remember held",
+    "derive",
+    "derive held",
+    "relate",
+    "relate held",
+    "register",
+    "forget",
+    "dry run",
+    "delete",
+    "block",
+    "hold",
+    "forget held",
+    "release",
+    "expire",
+)
 # A verb touches a few dozen rows, each through a handful of probes.
 BOUND = 1_500
 
@@ -78,20 +97,29 @@ async def rows_read(connection: Connection) -> int:
 async def verbs(connection: Connection, *, to_commit: bool = True) -> dict[str, int]:
     """What each verb reads, with what is deferred to the commit or not; each is rolled back."""
     read = {}
-    for verb in ("remember", "derive", "relate", "register", "forget", "dry run", "delete"):
+    for verb in VERBS:
         transaction = connection.transaction()
         await transaction.start()
         await act(connection, TENANT)
-        roots = [await remember(connection, TENANT, "ann", "bob") for _ in range(10)]
+        roots = [
+            await remember(connection, TENANT, "ann", "bob", expires_at=PAST) for _ in range(10)
+        ]
         digest = await derive(connection, TENANT, *roots[:5])
+        if verb == "release" or verb.endswith("held"):
+            await connection.execute("select memory.hold($1, 'ann')", TENANT)
+        if verb == "release":
+            await forget(connection, TENANT, "ann")
+        if verb == "relate held":
+            call = "select memory.hold($1, 'dana', $2)"
+            await connection.execute(call, TENANT, hash_of(TENANT, "dana"))
         await connection.execute("set constraints all immediate")
         await connection.execute("set constraints all deferred")
         before = await rows_read(connection)
-        if verb == "remember":
+        if verb in ("remember", "remember held"):
             await remember(connection, TENANT, "ann")
-        elif verb == "derive":
+        elif verb in ("derive", "derive held"):
             await derive(connection, TENANT, digest, *roots)
-        elif verb == "relate":
+        elif verb in ("relate", "relate held"):
             await link(connection, TENANT, roots[0], "dana")
         elif verb == "register":
             await register(connection, TENANT, "vector-of-ann", roots[0], digest)
@@ -101,6 +129,12 @@ async def verbs(connection: Connection, *, to_commit: bool = True) -> dict[str, 
                 f"delete from memory.records where tenant_key = '{TENANT}'"
                 f" and record_id = '{roots[0]}'"
             )
+        elif verb in ("hold", "release"):
+            await connection.execute(f"select memory.{verb}($1, 'ann')", TENANT)
+        elif verb == "expire":
+            await connection.execute("select memory.sweep($1)", TENANT)
+        elif verb == "block":
+            await forget(connection, TENANT, "ann", block=True)
         else:
             await forget(connection, TENANT, "ann", dry_run=verb == "dry run")
         if to_commit:
@@ -135,7 +169,7 @@ async def test_verbs_read_little_beside_a_crowd_never_analysed_and_analysed(
     server: Postgres,
 ) -> None:
     with server.migrated() as database:
-        app = database.app_url
+        app = database.operator_url
         async with connected(database.superuser_url, app, app, app) as (superuser, old, *new):
             await warm(old)
             await load(superuser, 1, CROWD)
@@ -161,7 +195,7 @@ async def test_verbs_read_little_once_a_table_has_outgrown_its_statistics(
     server: Postgres, state: str
 ) -> None:
     with server.migrated() as database:
-        app = database.app_url
+        app = database.operator_url
         async with connected(database.superuser_url, app, app, app) as (superuser, old, own, new):
             # The checks of foreign keys are the server's own statements, planned with the settings
             # of the session: while a table is small they read it whole, and keep to it.

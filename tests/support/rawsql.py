@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -76,17 +77,20 @@ async def insert_record(
     origin: str = "remembered",
     text: str = "a memory",
     kind: str = "episodic",
+    expires_at: datetime | None = None,
 ) -> UUID:
     """A row of records and nothing else."""
     record_id = record_id or uuid7()
     await connection.execute(
-        "insert into memory.records (tenant_key, record_id, origin, kind, text, term_count)"
-        " values ($1, $2, $3, $4, $5, 1)",
+        "insert into memory.records"
+        " (tenant_key, record_id, origin, kind, text, expires_at, term_count)"
+        " values ($1, $2, $3, $4, $5, $6, 1)",
         tenant,
         record_id,
         origin,
         kind,
         text,
+        expires_at,
     )
     return record_id
 
@@ -145,9 +149,10 @@ async def remember(
     *people: str,
     record_id: UUID | None = None,
     kind: str = "episodic",
+    expires_at: datetime | None = None,
 ) -> UUID:
     """A whole remembered record, in the caller's transaction."""
-    record_id = await insert_record(connection, tenant, record_id, kind=kind)
+    record_id = await insert_record(connection, tenant, record_id, kind=kind, expires_at=expires_at)
     await link(connection, tenant, record_id, *people)
     await post(connection, tenant, record_id, "word")
     return record_id
