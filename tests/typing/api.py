@@ -12,6 +12,7 @@ from memory import (
     Anchor,
     Capabilities,
     CheckReport,
+    Decision,
     Derived,
     DerivedIndex,
     Embedder,
@@ -34,6 +35,7 @@ from memory import (
     Record,
     Redactor,
     Reembedded,
+    Release,
     Remembered,
     Replayed,
     TenantMemory,
@@ -176,6 +178,17 @@ async def erases(memory: Memory, record_id: UUID) -> None:
     assert_type(await memory.forget_record("acme", record_id=record_id, reason="operator"), Receipt)
     assert_type(await memory.purge_outstanding("acme"), Purged)
     assert_type(await memory.purge_outstanding("acme", due_only=True), Purged)
+
+
+async def decides(memory: Memory) -> None:
+    assert_type(await memory.forget("acme", subject_key="p", block_future=True), Receipt)
+    assert_type(await memory.readmit("acme", subject_key="p"), Decision)
+    assert_type(await memory.hold("acme", subject_key="p"), Decision)
+    assert_type(await memory.release("acme", subject_key="p"), Release)
+    assert_type(await memory.decisions("acme", limit=10), list[Decision])
+    assert_type(await memory.expire("acme"), Receipt)
+    assert_type(await memory.expire("acme", kinds=["chat"], older_than=timedelta(days=90)), Receipt)
+    assert_type(await memory.forget_tenant("acme", confirm="acme", reason="operator"), Receipt)
 
 
 async def tenant_is_bound(memory: Memory, record: Record) -> None:
