@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -34,10 +35,11 @@ def shown(output: dict[str, Any]) -> dict[str, Any]:
 def executed(notebook: Any, folder: Path) -> Any:
     """The notebook after all of its cells ran in order, with stable outputs."""
     fresh = nbformat.from_dict(notebook)
-    # Sockets in a folder, not ports that anybody on the machine may try.
-    sockets = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
     resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(fresh, config=sockets, timeout=120, resources=resources).execute()
+    # Sockets in a folder, not ports that anybody on the machine may try; its name must be short.
+    with TemporaryDirectory() as sockets:
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+        NotebookClient(fresh, config=config, timeout=120, resources=resources).execute()
     for cell in fresh.cells:
         cell.metadata.clear()
         if cell.cell_type == "code":
