@@ -14,8 +14,8 @@ optimizations", 1995), so that their postings need not be read:
 - ``whole``, for ``lexical``: where many records hold all the terms, the newest of them are the
   answer; the shortest list is walked backwards.
 
-Which way was taken comes with the rows. All of it is one statement, since a bound that holds for
-one snapshot proves nothing about another.
+Which way was taken comes with the rows. It is all one statement: a bound that holds in one snapshot
+proves nothing about another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from memory.types import Hit
 
 __all__ = ["by_words", "found_by_words", "held", "parameters"]
 
-
 # Postings to read before the bound is tried; a look-up costs about five read in order.
 _BUDGET: Final = "greatest(10000, least(t.n / 4, 20000 + t.n / 20))"
 _LOOK_UP: Final = 5
@@ -42,6 +41,9 @@ _SEEDS: Final = "greatest(128, 2 * $3)"
 # Records to walk through at most, where so few of them are expected to hold what is looked for.
 _WALK: Final = 20_000
 _STEPS: Final = 5_000
+# Counts that lexical adds up where they were not folded for long: it uses them for budgets only.
+_DELTAS: Final = 5_000
+_RAREST: Final = "(select k.term from ranked as k order by k.df, k.term limit 1)"
 # Slack for sums that were added up in another order.
 _SLACK: Final = "1e-8::float8"
 
@@ -69,11 +71,15 @@ def held(scoring: Scoring, record: str, where: str = "true") -> str:
 
 def terms(scoring: Scoring) -> str:
     """Return the tables ``totals`` and ``ranked``: the terms that occur, with their weights."""
-    # Only which terms are rare matters to lexical: a long list need not be counted to its end.
+    # To lexical only matters which terms are rare: it need not count to the end.
     capped = "" if scoring.exact_df else f"limit (select ({_BUDGET})::bigint from totals as t)"
+    newest = "" if scoring.exact_df else f"order by c.delta_id desc limit {_DELTAS}"
     return f"""totals as materialized (
         select coalesce(sum(c.records), 0)::float8 as n, coalesce(sum(c.terms), 0)::float8 as terms
-        from memory.tenant_counts as c where c.tenant_key = s.t
+        from (
+            select c.records, c.terms from memory.tenant_counts as c
+            where c.tenant_key = s.t {newest}
+        ) as c
     ), counted as materialized (
         select k.term, d.df
         from memory.each($4::text[]) as k (term)
@@ -100,9 +106,6 @@ def _visible(shape: Shape, record: str, first: int) -> str:
     return f"""(
             select from {candidates(shape, first=first)} and r.record_id = {record} offset 0
         )"""
-
-
-_RAREST: Final = "(select k.term from ranked as k order by k.df, k.term limit 1)"
 
 
 def _whole(visible: str) -> str:
