@@ -165,7 +165,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('foreign key', 'provenance.provenance_derived', 'ab92788ed7f20667be749ed30c359246'),
     ('foreign key', 'provenance.provenance_source', '77aa4fddd746979a64716e44e4def2f3'),
     ('foreign key', 'record_subjects.link_record', '9a39e7fc4c90e09cb4cf54d3e23bbb68'),
-    ('function', 'access_offences', 'e044f499a1e0bb977c648f276f7fb298'),
+    ('function', 'access_offences', '48aa5eeff340a71dfa6bc8aa58aa10dd'),
     ('function', 'artefact_added', 'bb0ff63171753c5a98acbd5807c479ef'),
     ('function', 'artefact_removed', '7e8471d79698d65de25f66b9cd5cc804'),
     ('function', 'block', '79c46115c3706a7a54fb348f6408f0c8'),

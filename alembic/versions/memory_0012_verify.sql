@@ -90,7 +90,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
             select from unnest(f.proconfig) as s (setting)
             where split_part(s.setting, '=', 1) not in (
                 'search_path', 'row_security', 'plan_cache_mode', 'enable_seqscan',
-                'enable_bitmapscan', 'enable_nestloop', 'jit', 'quote_all_identifiers'
+                'enable_bitmapscan', 'enable_nestloop', 'enable_sort', 'jit',
+                'quote_all_identifiers'
             )
         )
     union all
