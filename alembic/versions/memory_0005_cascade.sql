@@ -132,6 +132,7 @@ begin
         returning l.record_id, l.subject_hash
     )
     select array_agg(g.record_id), array_agg(g.subject_hash) into linked, hashes from gone as g;
+    perform memory.lock_artefacts(tenant, ids);
     select array_agg(u.id), array_agg(a.adapter), array_agg(a.artefact_id)
     into lost, adapters, artefacts
     from unnest(ids) as u (id)
@@ -143,20 +144,7 @@ begin
         tenant, linked, hashes, remembered, edges, lost, adapters, artefacts
     );
     if lost is not null then
-        -- An artefact made from several records goes when any one of them does. Locked first, in
-        -- order: a registration in flight holds the others' rows and is then seen and goes too.
-        perform
-        from (
-            select distinct u.adapter, u.artefact_id
-            from unnest(adapters, artefacts) as u (adapter, artefact_id)
-            order by u.adapter, u.artefact_id
-        ) as owed
-        cross join lateral (
-            select from memory.artefacts as a
-            where a.tenant_key = tenant and a.adapter = owed.adapter
-                and a.artefact_id = owed.artefact_id
-            order by a.record_id offset 0 for update
-        ) as locked;
+        -- An artefact made from several records goes when any one of them does.
         delete from memory.artefacts as gone
         using (
             select distinct u.adapter, u.artefact_id

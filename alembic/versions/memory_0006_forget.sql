@@ -79,6 +79,9 @@ begin
         stray := memory.strays(tenant, person, ids);
         exit when stray = '{}';
     end loop;
+    if not dry_run then
+        perform memory.lock_artefacts(tenant, ids);
+    end if;
 end $$;
 
 -- What the closure holds, counted once it is locked.

@@ -24,6 +24,7 @@ def downgrade() -> None:
         "defer_purges",
         "settle_purges",
         "lease_purges",
+        "lock_artefacts",
         "artefact_removed",
         "artefact_added",
         "framed_hash",

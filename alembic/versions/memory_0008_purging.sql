@@ -122,6 +122,30 @@ for each statement execute function memory.artefact_removed();
 
 alter table memory.artefacts enable always trigger unclaim;
 
+-- Locks every row of the records' artefacts, in order, before they are counted and deleted: another
+-- erasure of the same artefact is then over and has counted it, and a registration in flight, which
+-- holds the rows that were there, is seen and goes too.
+create function memory.lock_artefacts(tenant text, ids uuid[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform
+    from (
+        select distinct x.adapter, x.artefact_id
+        from unnest(ids) as u (id)
+        cross join lateral (
+            select a.adapter, a.artefact_id from memory.artefacts as a
+            where a.tenant_key = tenant and a.record_id = u.id offset 0
+        ) as x
+        order by x.adapter, x.artefact_id
+    ) as owed
+    cross join lateral (
+        select from memory.artefacts as a
+        where a.tenant_key = tenant and a.adapter = owed.adapter
+            and a.artefact_id = owed.artefact_id
+        order by a.record_id offset 0 for update
+    ) as locked;
+end $$;
+
 -- Takes purges to work on. The lease is committed before an index is called, so that no row stays
 -- locked while somebody else's endpoint answers. It ends with the backend that took it (lasting),
 -- with the server, or when it runs out: through a pooler the backend outlives the client.

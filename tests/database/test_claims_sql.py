@@ -182,3 +182,34 @@ async def test_a_registration_and_an_erasure_of_the_artefact_wait_for_each_other
     async with acting(client, tenant):
         await register(client, tenant, "another", bob)
     assert await living(inspector, tenant) == {bob}
+
+
+@pytest.mark.parametrize("way", ["forget", "delete"])
+async def test_of_two_erasures_of_an_artefact_one_counts_it(
+    connect, client: Connection, inspector: Connection, tenant: str, way: str
+) -> None:
+    other = await connect("app")
+    people = {name: await told(client, tenant, "both", person=name) for name in ("ann", "bob")}
+
+    async def erase(connection: Connection, person: str) -> None:
+        if way == "forget":
+            await forget(connection, tenant, person)
+        else:
+            await connection.execute(DELETE, tenant, people[person])
+
+    async def later() -> None:
+        async with acting(other, tenant):
+            await erase(other, "bob")
+
+    async with acting(client, tenant):
+        await erase(client, "ann")
+        task = asyncio.create_task(later())
+        await waits(task, inspector, other)
+    await task
+    stones = await inspector.fetch(
+        "select artefacts, memories from memory.tombstones where tenant_key = $1 order by seq",
+        tenant,
+    )
+    assert [tuple(row) for row in stones] == [(1, 1), (0, 1)]
+    assert await drained(client, tenant) == {"both": False}
+    assert await damage(inspector, tenant) == []
