@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from memory.cli.bars import bar
 from memory.cli.running import as_json, database_url, finish, print_line, run, table
 from memory.maintenance import indexes
-from memory.maintenance.walking import Portion
 from memory.types import VectorIndex
 
 __all__ = ["app"]
@@ -39,7 +35,7 @@ def build(
     json: Json = False,
 ) -> None:
     """Build the index for vectors of one length; called again, goes on after an interruption."""
-    with _bar() as progress:
+    with bar() as progress:
         built = run(
             indexes.build_index(
                 database_url(),
@@ -65,7 +61,7 @@ def list_(json: Json = False) -> None:
 @app.command("maintain")
 def maintain(memory: Work = None, json: Json = False) -> None:
     """Rebuild the indexes, then vacuum the records: after many updates or erasures."""
-    with _bar() as progress:
+    with bar() as progress:
         done = run(indexes.maintain(database_url(), memory=memory, progress=progress))
     if json:
         as_json(asdict(done))
@@ -104,19 +100,3 @@ def _show(found: tuple[VectorIndex, ...], json: bool) -> None:
             for index in found
         ],
     )
-
-
-@contextmanager
-def _bar() -> Iterator[Portion]:
-    """Show how far the server is, beside the output and only to a person."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as shown:
-        task = shown.add_task("waiting", total=None)
-
-        def told(step: str, done: int, total: int) -> None:
-            shown.update(task, description=step, completed=done, total=total or None)
-
-        yield told

