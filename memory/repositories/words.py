@@ -37,7 +37,7 @@ __all__ = ["by_words", "found_by_words", "held", "parameters"]
 # Postings to read before the bound is tried; a look-up costs about five read in order.
 _BUDGET: Final = "greatest(10000, least(t.n / 4, 20000 + t.n / 20))"
 _LOOK_UP: Final = 5
-_SEEDS: Final = "greatest(128, 2 * $3)"
+_SEEDS: Final = "least(greatest(128, 2 * $3), 4000 / greatest(1, (select rest.n from rest)))"
 # Records to walk through at most, where so few of them are expected to hold what is looked for.
 _WALK: Final = 20_000
 _STEPS: Final = 5_000
@@ -119,7 +119,7 @@ def _whole(visible: str) -> str:
             order by p.record_id desc limit {_WALK}
         ) as f
         cross join lateral {visible} as v
-        where (select $3 / exp(sum(k.share) - min(k.share)) from ranked as k) <= {_STEPS}
+        where (select ln($3) - sum(k.share) + min(k.share) from ranked as k) <= ln({_STEPS})
             and not exists (
                 select from ranked as k
                 where not exists (

@@ -139,3 +139,22 @@ async def test_every_way_gives_the_exact_answer(
         assert set(ways) >= {"bounded", "exhaustive"}
     if strategy == "lexical":
         assert ways["whole"]
+
+
+@pytest.mark.parametrize("strategy", ["lexical", "keyword"])
+async def test_a_question_of_very_many_words_is_answered(
+    pair: tuple[Memory, Memory], tenant: str, strategy: Any
+) -> None:
+    """Hundreds of words that one record holds: shares of which the product is no float."""
+    many = " ".join(f"u{n}" for n in range(600))
+    for memory in pair:
+        told = {"text": f"{many} w0 w1 w2", "subject_keys": "p", "record_id": UUID(int=7)}
+        await memory.remember(tenant, **told)
+    for text in (many, f"{many} w0 w1 w2 {' '.join(f'nowhere{n}' for n in range(3_000))}"):
+        expected, answer = [
+            await memory.recall(tenant, text=text, strategy=strategy, limit=30) for memory in pair
+        ]
+        assert [(h.record.record_id, pytest.approx(h.score, abs=1e-6)) for h in answer.hits] == [
+            (h.record.record_id, h.score) for h in expected.hits
+        ]
+        assert answer.hits
