@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -45,23 +46,22 @@ async def concerning(connection: AsyncConnection, tenant_key: str, subject_key: 
     return bytes(rows[0].ids or b"")
 
 
+# Reached by the record alone, and not sorted here: by the person, or for the order, the planner
+# would take an index in which it then reads all that is the person's, or the tenant's.
 _MORE: Final = """
     coalesce((
-        select not l.inherited from memory.record_subjects as l
-        where l.tenant_key = s.t and l.record_id = r.record_id and l.subject_key = $4
+        select bool_or(not l.inherited) filter (where l.subject_key = $4)
+        from memory.record_subjects as l
+        where l.tenant_key = s.t and l.record_id = r.record_id
     ), false) as directly,
     array(
         select p.derived_id from memory.provenance as p
-        where p.tenant_key = s.t and p.source_id = r.record_id order by p.derived_id
+        where p.tenant_key = s.t and p.source_id = r.record_id
     ) as derived,
-    array(
-        select a.adapter from memory.artefacts as a
-        where a.tenant_key = s.t and a.record_id = r.record_id order by a.adapter, a.artefact_id
-    ) as adapters,
-    array(
-        select a.artefact_id from memory.artefacts as a
-        where a.tenant_key = s.t and a.record_id = r.record_id order by a.adapter, a.artefact_id
-    ) as artefact_ids
+    (
+        select jsonb_agg(jsonb_build_array(a.adapter, a.artefact_id)) from memory.artefacts as a
+        where a.tenant_key = s.t and a.record_id = r.record_id
+    ) as artefacts
 """
 
 _RECORDS: Final = f"""
@@ -108,9 +108,13 @@ def _exported(tenant_key: str, subject_key: str, row: AnyRow) -> ExportedRecord:
         directly=row.directly,
         embedding=None if row.embedding is None else tuple(row.embedding),
         held=row.held,
-        derived=tuple(row.derived),
-        artefacts=tuple(zip(row.adapters, row.artefact_ids, strict=True)),
+        derived=tuple(sorted(row.derived)),
+        artefacts=tuple(sorted((name, item) for name, item in _parsed(row.artefacts))),
     )
+
+
+def _parsed(artefacts: Any) -> Any:
+    return json.loads(artefacts) if isinstance(artefacts, str) else artefacts or ()
 
 
 _STONES: Final = ", ".join(f"t.{item.name}" for item in fields(Tombstone))

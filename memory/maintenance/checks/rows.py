@@ -112,9 +112,9 @@ x.origin = 'derived' and exists (
         select l.subject_key from memory.record_subjects as l
         where l.tenant_key = $1 and l.record_id = p.source_id offset 0
     ) as l
-    where p.tenant_key = $1 and p.derived_id = x.record_id and not exists (
-        select from memory.record_subjects as k
-        where k.tenant_key = $1 and k.record_id = x.record_id and k.subject_key = l.subject_key
+    where p.tenant_key = $1 and p.derived_id = x.record_id and l.subject_key not in (
+        select k.subject_key from memory.record_subjects as k
+        where k.tenant_key = $1 and k.record_id = x.record_id
     )
 )""",
             "hold_missing": f"not x.held and exists ({_HELD})",
