@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import asyncpg
 import psycopg
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from memory import Memory, PostgresStore, embedded
+from memory.urls import normalize_url
+from servers import debian_postgres_15
 
 TOLD = "Marmalade"
 USUAL = {"log_min_error_statement": "error", "log_error_verbosity": "default"}
@@ -47,19 +51,30 @@ def logged(server: embedded.Server) -> Callable[..., bool]:
     return was
 
 
+async def live(service: Memory) -> None:
+    """Remember, find, export and forget somebody."""
+    shop = service.for_tenant("shop")
+    await shop.remember(text=f"{TOLD} for tea", subject_keys=f"customer:{TOLD}")
+    assert (await shop.recall(text=TOLD)).hits
+    assert [entry async for entry in shop.export(subject_key=f"customer:{TOLD}")]
+    await shop.forget(subject_key=f"customer:{TOLD}")
+
+
+async def live_alone(url: str) -> None:
+    async with Memory(PostgresStore(url), subject_pepper="pepper") as service:
+        await live(service)
+
+
+async def live_in_the_hosts_transaction(url: str) -> None:
+    engine = create_async_engine(normalize_url(url))
+    async with engine.begin() as connection:
+        await live(Memory(PostgresStore.joined(connection), subject_pepper="pepper"))
+    await engine.dispose()
+
+
 @pytest.fixture
 def lives(server: embedded.Server) -> Callable[[], None]:
-    """Remember, find, export and forget somebody with the library."""
-
-    async def life() -> None:
-        async with Memory(PostgresStore(server.url), subject_pepper="pepper") as service:
-            shop = service.for_tenant("shop")
-            await shop.remember(text=f"{TOLD} for tea", subject_keys=f"customer:{TOLD}")
-            assert (await shop.recall(text=TOLD)).hits
-            assert [entry async for entry in shop.export(subject_key=f"customer:{TOLD}")]
-            await shop.forget(subject_key=f"customer:{TOLD}")
-
-    return lambda: asyncio.run(life())
+    return lambda: asyncio.run(live_alone(server.url))
 
 
 def test_the_librarys_statements_hold_no_content(logged, lives) -> None:
@@ -123,3 +138,34 @@ def test_sql_with_values_in_its_text_is_logged_when_it_fails_or_is_slow(
     assert logged(fail, log_min_error_statement="panic")
     assert not logged(work)
     assert logged(work, log_min_duration_statement=0, log_parameter_max_length=0)
+
+
+def test_plans_hold_keys_on_an_engine_of_the_hosts_and_statistics_of_statements_nothing() -> None:
+    settings = {
+        "shared_preload_libraries": "pg_stat_statements, auto_explain",
+        "auto_explain.log_min_duration": "0",
+        "auto_explain.log_nested_statements": "on",
+    }
+    with (
+        # Pytest's own folder would be closed to the user that the server runs as.
+        tempfile.TemporaryDirectory(prefix="pg15-") as folder,
+        debian_postgres_15(Path(folder), **settings) as server,
+        server.migrated() as database,
+        psycopg.connect(database.superuser_url, autocommit=True) as superuser,
+    ):
+        log = Path(folder) / "log"
+        superuser.execute("create extension pg_stat_statements")
+        asyncio.run(live_alone(database.app_url))
+        own = log.read_text(errors="replace")
+        assert "Index Cond" in own
+        assert TOLD not in own
+        asyncio.run(live_in_the_hosts_transaction(database.app_url))
+        assert TOLD in log.read_text(errors="replace")
+        seen = superuser.execute(
+            "select count(*), count(*) filter (where query ilike %s) from pg_stat_statements"
+            " where query ilike '%%memory.records%%'",
+            [f"%{TOLD}%"],
+        ).fetchone()
+        assert seen is not None
+        assert seen[0] > 0
+        assert seen[1] == 0

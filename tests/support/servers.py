@@ -222,8 +222,8 @@ def embedded_postgres(version: int) -> Iterator[Postgres]:
 
 
 @contextlib.contextmanager
-def debian_postgres_15(folder: Path) -> Iterator[Postgres]:
-    """Debian's PostgreSQL 15, which has no pgvector, on a socket in the folder."""
+def debian_postgres_15(folder: Path, **more: str) -> Iterator[Postgres]:
+    """Debian's PostgreSQL 15, which has no pgvector, on a socket in the folder; its log there."""
     initdb = require(POSTGRES_15 / "initdb", "postgresql-15")
     user = "postgres" if os.geteuid() == 0 else None
     data = folder / "data"
@@ -238,7 +238,7 @@ def debian_postgres_15(folder: Path) -> Iterator[Postgres]:
         cwd=folder,
         user=user,
     )
-    settings = {**FAST, "listen_addresses": "", "unix_socket_directories": str(data)}
+    settings = {**FAST, "listen_addresses": "", "unix_socket_directories": str(data), **more}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = [str(POSTGRES_15 / "postgres"), "-D", str(data), "-p", "5432", *options]
     address = f"postgresql://postgres@/postgres?host={data}&port=5432"
