@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from memory.cli import checking, indexes, tombstones
+from memory.cli import checking, counts, indexes, tombstones
 
 __all__ = ["app"]
 
@@ -25,5 +25,6 @@ app = typer.Typer(
 )
 app.command("check")(checking.check)
 app.command("verify")(checking.verify)
+app.command("fold")(counts.fold)
 app.add_typer(indexes.app, name="indexes")
 app.add_typer(tombstones.app, name="tombstones")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -121,3 +125,22 @@ async def test_only_the_owner_folds(memory: Memory, database: Database, app: Con
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await app.execute("delete from memory.tenant_counts")
     assert await fold_counts(database.owner_url) > 0
+
+
+async def test_the_command_folds(memory: Memory, database: Database, superuser: Connection) -> None:
+    await write(memory, "acme", 2)
+    command = [sys.executable, "-m", "memory.cli", "fold", "--json"]
+    for url, code in ((database.owner_url, 0), (database.app_url, 3), (database.owner_url, 0)):
+        deltas = await superuser.fetchval("select count(*) from memory.tenant_counts")
+        done = await asyncio.to_thread(
+            subprocess.run,
+            command,
+            env={**os.environ, "MEMORY_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr
+        if code == 0:
+            assert json.loads(done.stdout) == {"folded": deltas if deltas > 1 else 0}
+    assert await superuser.fetchval("select count(*) from memory.tenant_counts") == 1

