@@ -154,8 +154,8 @@ begin
 end $$;
 
 -- Lifts the hold, however often it was set, and carries out the erasures that waited for it. A
--- record about somebody else who is held stays held. The row of the tenant is locked because each
--- of two releases at once would leave an erasure that waits for both to the other.
+-- record about somebody else who is held stays held. The row of the tenant is locked because two
+-- releases at once, over an erasure that waits for both, would wait for each other's records.
 create function memory.release(
     tenant text,
     person text,

@@ -113,20 +113,24 @@ async def test_a_person_recognised_or_derived_from_beside_a_hold_is_held_everywh
     await play("hold-relate", scenario)
 
 
-async def test_two_releases_at_once_leave_no_erasure_waiting(play: Play, alive: Look) -> None:
+async def test_releases_at_once_complete_an_erasure_once(play: Play, alive: Look) -> None:
+    """Ann's waits for three people: herself, Bob, and Cid, who share no record with each other."""
+
     async def scenario(this: Round) -> None:
-        both = await this.remember("ann", "bob")
-        await this.remember("ann")
-        await this.derive(both)
-        for person in ("ann", "bob"):
+        for person in ("bob", "cid"):
+            await this.derive(await this.remember("ann"), await this.remember(person))
+        people = ["ann", "bob", "cid"]
+        for person in people:
             await this.tenant.hold(subject_key=person)
         await this.forget("ann")
-        await this.together(this.release("ann"), this.release("bob"))
-        assert await alive(this) == set(), this.name
+        await this.together(*(this.release(person) for person in people))
         actions = [one.action for one in await this.tenant.decisions()]
-        assert actions.count("complete") == 1
+        assert actions.count("complete") == 1, this.name
+        assert len(await alive(this)) == 2, this.name
+        for person in people[1:]:
+            await this.forget(person)
 
-    await play("release-release", scenario)
+    await play("releases", scenario)
 
 
 async def test_an_erasure_beside_a_release_is_carried_out_once(play: Play, alive: Look) -> None:

@@ -61,10 +61,17 @@ VERBS: dict[str, Verb] = {
     "forget": lambda memory, tenant: memory.forget(tenant, subject_key=PERSON),
     "dry run": lambda memory, tenant: memory.forget(tenant, subject_key=PERSON, dry_run=True),
     "forget_record": lambda memory, tenant: memory.forget_record(tenant, record_id=NOBODY),
+    "block": lambda memory, tenant: memory.forget(tenant, subject_key=PERSON, block_future=True),
+    "hold": lambda memory, tenant: memory.hold(tenant, subject_key=PERSON),
+    "release": lambda memory, tenant: memory.release(tenant, subject_key=PERSON),
+    "readmit": lambda memory, tenant: memory.readmit(tenant, subject_key=PERSON),
+    "decisions": lambda memory, tenant: memory.decisions(tenant),
+    "expire": lambda memory, tenant: memory.expire(tenant),
+    "forget_tenant": lambda memory, tenant: memory.forget_tenant(tenant, confirm=tenant),
     "erasure_history": lambda memory, tenant: memory.erasure_history(tenant),
     "purge_outstanding": lambda memory, tenant: memory.purge_outstanding(tenant),
 }
-WRITES = {"remember", "remember by key", "remember_many", "forget"}
+WRITES = {"remember", "remember by key", "remember_many", "forget", "hold"}
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from memory import (
     ConflictError,
     InstallError,
     InvalidInputError,
+    LegalHoldError,
     Memory,
     MemoryServiceError,
     RetryableError,
@@ -208,6 +209,22 @@ async def every_verb(memory: Memory, tenant: str) -> AsyncIterator[str]:
     yield "purge_outstanding"
     await memory.forget(tenant, subject_key="ann")
     yield "forget"
+    await memory.hold(tenant, subject_key="zoe")
+    yield "hold"
+    with pytest.raises(LegalHoldError):
+        await memory.forget(tenant, subject_key="zoe", block_future=True)
+    yield "forget deferred"
+    for lifting in (memory.release, memory.readmit):
+        with pytest.raises(InstallError) as caught:
+            await lifting(tenant, subject_key="zoe")
+        assert leaks(caught.value, []) == []
+        yield f"{lifting.__name__} refused"
+    assert len(await memory.decisions(tenant)) == 3
+    yield "decisions"
+    await memory.expire(tenant)
+    yield "expire"
+    await memory.forget_tenant(tenant, confirm=tenant)
+    yield "forget_tenant"
 
 
 @pytest.mark.parametrize("set_by_host", ["the hosts own", ""])
@@ -238,6 +255,7 @@ async def test_the_tenant_and_the_label_of_the_host_survive_every_verb_and_every
         "tombstones",
         "chain_heads",
         "purges",
+        "decisions",
     }
 
 

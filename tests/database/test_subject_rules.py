@@ -309,3 +309,21 @@ async def test_a_hold_is_taken_over_by_new_and_derived_records(
         digest_of_bob,
         free,
     }
+
+
+async def test_a_flag_that_the_owner_set_on_a_record_alone_is_taken_over_too(
+    connect, inspector: Connection, client: Connection, tenant: str
+) -> None:
+    owner = await connect("owner")
+    async with acting(client, tenant):
+        root, other = await remember(client, tenant, "ann"), await remember(client, tenant, "ann")
+    async with acting(owner, tenant):
+        await owner.execute("update memory.records set held = true where record_id = $1", root)
+    async with acting(client, tenant):
+        digest = await derive(client, tenant, root, other)
+        free = await derive(client, tenant, other)
+    rows = await inspector.fetch(
+        "select record_id from memory.records where tenant_key = $1 and held", tenant
+    )
+    assert {row["record_id"] for row in rows} == {root, digest}
+    assert free in await living(inspector, tenant)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -58,10 +59,10 @@ async def fill(memory: Memory, tenant: str) -> None:
             await memory.derive(tenant, kind="summary", text="notes", sources=sources)
 
 
-def swept(stones: list[object]) -> tuple[int, int, int]:
+def swept(stones: list[Any]) -> tuple[int, int, int]:
     """Memories and derived records of the tombstones of one person, and how many they are."""
-    memories = sum(stone["memories"] for stone in stones)  # type: ignore[index]
-    derived = sum(stone["derived"] for stone in stones)  # type: ignore[index]
+    memories = sum(stone["memories"] for stone in stones)
+    derived = sum(stone["derived"] for stone in stones)
     return memories, derived, len(stones)
 
 
@@ -87,7 +88,7 @@ async def test_a_killed_sweep_is_continued_by_the_next(
     receipt = await memory.expire(tenant, batch=7)
     assert receipt.complete
     stones = [s for s in await tombstones(inspector, tenant) if s["subject_hash"] == hash_]
-    memories, derived, count = swept(list(stones))
+    memories, derived, count = swept(stones)
     assert (memories, derived) == (DUE, DUE // 10)
     assert count > 5
     assert len({stone["erasure_id"] for stone in stones}) == 6

