@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import asyncpg
@@ -15,14 +17,27 @@ from servers import Database
 
 DELETE = "delete from memory.records where tenant_key = $1 and record_id = $2"
 ROLES = ("app", "owner", "superuser", "bypass", "operator")
-VERBS = ("forget", "forget_record", "supersede, then forget")
+VERBS = ("forget", "forget_record", "supersede, then forget", "expire")
+LATER = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """Says what it is told."""
+
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
 
 
 async def furnish(memory: Memory, tenant: str) -> UUID:
     """A record and a derived one of Ann's and of Zoe's, an artefact of each; return Ann's."""
     told = {}
     for person in ("ann", "zoe"):
-        record = (await memory.remember(tenant, text="called", subject_keys=person)).record
+        expires_at = LATER if person == "ann" else None
+        record = (
+            await memory.remember(tenant, text="called", subject_keys=person, expires_at=expires_at)
+        ).record
         await memory.register_artefact(
             tenant, adapter="vectors", artefact_id=f"{tenant}-{person}", sources=record
         )
@@ -71,17 +86,19 @@ async def test_a_delete_in_any_role_leaves_the_debts(
 async def test_a_verb_that_erases_leaves_the_debts(
     shared: Database, inspector: Connection, tenant: str, verb: str
 ) -> None:
-    async with Memory(PostgresStore(shared.app_url), subject_pepper="pepper") as memory:
+    clock = Clock()
+    store = PostgresStore(shared.app_url)
+    async with Memory(store, subject_pepper="pepper", clock=clock) as memory:
         ann = await furnish(memory, tenant)
         if verb == "supersede, then forget":
             await memory.supersede(tenant, record_id=ann, text="moved on")
-        erase = (
-            memory.forget_record(tenant, record_id=ann)
-            if verb == "forget_record"
-            else memory.forget(tenant, subject_key="ann")
-        )
+        erase = {
+            "forget_record": partial(memory.forget_record, record_id=ann),
+            "expire": memory.expire,
+        }.get(verb, partial(memory.forget, subject_key="ann"))
+        clock.now = LATER
         with pytest.raises(PartialErasureError):
-            await erase
+            await erase(tenant)
     await assert_owed(inspector, tenant)
 
 
