@@ -219,7 +219,9 @@ class Writing(Base):
         """Record that something outside the database was made from these records.
 
         Losing any of them makes the index named ``adapter`` owe a purge of ``artefact_id``.
-        Register before writing to the index. Raises ``UnknownSourceError``.
+        Register before writing to the index, and again after: that changes nothing, and raises
+        ``UnknownSourceError`` where a source was erased in between, so that the entry is yours to
+        remove. Raises ``ConflictError`` while the purge of ``artefact_id`` is owed.
         """
         tenant_key = validation.tenant(tenant_key)
         name = validation.key(adapter, "adapter", validation.MAX_NAME)
