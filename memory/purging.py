@@ -32,9 +32,10 @@ _logger = logging.getLogger("memory.erasure")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Debt:
-    """A purge that is owed; a ``retained`` artefact is another tenant's too and stays."""
+    """A purge that ``erasure_id`` left owed; a ``retained`` artefact is another tenant's too."""
 
     artefact_id: str = field(repr=False)
+    erasure_id: UUID
     retained: bool = False
 
 
@@ -63,7 +64,7 @@ class Ledger(Protocol):
         ...
 
     async def settle(self, adapter: str, lease: Lease, artefact_ids: Sequence[str]) -> int:
-        """Clear debts, leaving a receipt; return how many were this lease's still."""
+        """Clear debts that are still those of the lease, leaving a receipt; return how many."""
         ...
 
     async def give_back(

@@ -163,7 +163,9 @@ create function memory.lease_purges(
     due_only boolean,
     people text[] default null,
     since timestamptz default null
-) returns table (artefact_id text, retained boolean, attempts integer, leased_at timestamptz)
+) returns table (
+    artefact_id text, erasure_id uuid, retained boolean, attempts integer, leased_at timestamptz
+)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -202,10 +204,11 @@ begin
             leased_pid = case when lasting then pg_backend_pid() end
         from free as f
         where p.ctid = f.place and f.attempts = (select min(x.attempts) from free as x)
-        returning p.artefact_id, p.attempts
+        returning p.artefact_id, p.erasure_id, p.attempts
     )
     select
         t.artefact_id,
+        t.erasure_id,
         exists (
             select from memory.artefact_claims as c
             where c.artefact_hash = memory.framed_hash(index_name, t.artefact_id)
@@ -223,9 +226,11 @@ end $$;
 
 -- Settles purges that an index has confirmed: the debt goes, and with it the artefact's id, which
 -- may be a name; a content-free receipt stays. Returns how many debts this call settled.
--- Only what is leased still: what was erased again meanwhile, or went to another drainer, is not.
-create function memory.settle_purges(tenant text, index_name text, ids text[], token uuid)
-returns bigint
+-- A debt is of the erasure it was leased for: one that was erased again meanwhile stays owed. Who
+-- holds the lease by now does not matter, since what was confirmed is confirmed.
+create function memory.settle_purges(
+    tenant text, index_name text, ids text[], erasures uuid[]
+) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -236,13 +241,13 @@ begin
     perform memory.check_tenant(tenant);
     with gone as (
         delete from memory.purges as p
-        using memory.each(ids) as u (id)
+        using unnest(ids, erasures) as u (id, erasure)
         cross join lateral (
             select q.ctid from memory.purges as q
             where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
-                and q.lease = token offset 0 for update
-        ) as mine
-        where p.ctid = mine.ctid
+                and q.erasure_id = u.erasure offset 0 for update
+        ) as paid
+        where p.ctid = paid.ctid
         returning p.erasure_id
     ),
     receipts as (

@@ -18,9 +18,9 @@ __all__ = ["give_back", "lease", "owing", "settle"]
 
 _LEASE: Final = f"""
 {SETTING}
-select p.artefact_id, p.retained, p.attempts, p.leased_at from s
+select p.artefact_id, p.erasure_id, p.retained, p.attempts, p.leased_at from s
 cross join lateral (
-    select l.artefact_id, l.retained, l.attempts, l.leased_at
+    select l.artefact_id, l.erasure_id, l.retained, l.attempts, l.leased_at
     from memory.lease_purges(
         s.t, $2::text, $3::integer, $4::interval, $5::uuid, $6::boolean, $7::boolean, $8::text[],
         $9::timestamptz
@@ -63,7 +63,10 @@ async def lease(
         return None
     return Lease(
         token=token,
-        debts=tuple(Debt(artefact_id=row.artefact_id, retained=row.retained) for row in rows),
+        debts=tuple(
+            Debt(artefact_id=row.artefact_id, erasure_id=row.erasure_id, retained=row.retained)
+            for row in rows
+        ),
         attempts=rows[0].attempts,
         taken_at=rows[0].leased_at,
     )
@@ -73,20 +76,18 @@ _SETTLE: Final = f"""
 {SETTING}
 select p.settled from s
 cross join lateral (
-    select memory.settle_purges(s.t, $2::text, $3::text[], $4::uuid) as settled limit 1
+    select memory.settle_purges(s.t, $2::text, $3::text[], $4::uuid[]) as settled limit 1
 ) as p
 """
 
 
 async def settle(
-    connection: AsyncConnection,
-    tenant_key: str,
-    adapter: str,
-    token: UUID,
-    artefact_ids: Sequence[str],
+    connection: AsyncConnection, tenant_key: str, adapter: str, debts: Sequence[Debt]
 ) -> int:
     """Clear debts that the index has confirmed, leaving a receipt; return how many were open."""
-    rows = await fetch(connection, _SETTLE, tenant_key, adapter, list(artefact_ids), token)
+    ids = [debt.artefact_id for debt in debts]
+    erasures = [debt.erasure_id for debt in debts]
+    rows = await fetch(connection, _SETTLE, tenant_key, adapter, ids, erasures)
     return int(rows[0].settled)
 
 

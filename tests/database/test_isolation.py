@@ -209,7 +209,8 @@ LEASE = "00000000-0000-4000-8000-000000000000"
     "call",
     [
         "memory.lease_purges($1, 'index', 10, '1 minute', gen_random_uuid(), false, false)",
-        f"memory.settle_purges($1, 'index', '{{vector-2}}', '{LEASE}')",
+        "memory.settle_purges($1, 'index', '{vector-2}',"
+        " array(select p.erasure_id from memory.purges as p where p.tenant_key = $1))",
         f"memory.defer_purges($1, 'index', '{{vector-2}}', '{LEASE}', 'OSError', '1 minute')",
     ],
 )

@@ -53,10 +53,15 @@ async def lease(
     return sorted(row["artefact_id"] for row in rows)
 
 
-async def settle(connection: Connection, tenant: str, token: UUID, *artefacts: str) -> int:
+async def settle(connection: Connection, tenant: str, *artefacts: str) -> int:
+    """Settle as who has confirmed these."""
     async with acting(connection, tenant):
         return await connection.fetchval(
-            "select memory.settle_purges($1, 'index', $2, $3)", tenant, list(artefacts), token
+            "select memory.settle_purges($1, 'index', array_agg(artefact_id),"
+            " array_agg(erasure_id)) from memory.purges"
+            " where tenant_key = $1 and artefact_id = any ($2)",
+            tenant,
+            list(artefacts),
         )
 
 
@@ -135,23 +140,33 @@ async def test_a_lease_dies_with_the_server(
     assert await lease(inspector, tenant) == ["a"]
 
 
-async def test_who_lost_the_lease_settles_and_defers_nothing(
+async def test_who_lost_the_lease_settles_what_was_confirmed_once_and_defers_nothing(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:
-    await owing(client, tenant, "a", "b")
+    await owing(client, tenant, "a", "b", "c")
     slow, next_one = uuid4(), uuid4()
-    assert await lease(client, tenant, token=slow, seconds=0) == ["a", "b"]
-    assert await lease(inspector, tenant, token=next_one) == ["a", "b"]
-    assert await settle(client, tenant, slow, "a", "b") == 0
-    await defer(client, tenant, slow, "OSError", "a", "b")
+    assert await lease(client, tenant, token=slow, seconds=0) == ["a", "b", "c"]
+    assert await lease(inspector, tenant, token=next_one) == ["a", "b", "c"]
+    await defer(client, tenant, slow, "OSError", "a", "b", "c")
     assert {row["lease"] for row in await inspector.fetch(DEBT, tenant)} == {next_one}
-    assert await settle(client, tenant, next_one, "a") == 1
-    assert await settle(client, tenant, next_one, "a", "b") == 1
-    assert await settle(client, tenant, next_one, "a", "b") == 0
-    receipts = await inspector.fetch(
-        "select adapter, artefacts from memory.purge_receipts where tenant_key = $1", tenant
+    confirmed = "select memory.settle_purges($1, 'index', $2, $3)"
+    rows = await inspector.fetch(DEBT, tenant)
+    values = ([row["artefact_id"] for row in rows], [row["erasure_id"] for row in rows])
+    # One of them was erased again meanwhile: it is another debt.
+    await inspector.execute(
+        "update memory.purges set erasure_id = gen_random_uuid()"
+        " where tenant_key = $1 and artefact_id = 'c'",
+        tenant,
     )
-    assert [tuple(row) for row in receipts] == [("index", 1), ("index", 1)]
+    for expected in (2, 0):
+        async with acting(client, tenant):
+            assert await client.fetchval(confirmed, tenant, *values) == expected
+    assert await settle(client, tenant, "c") == 1
+    receipts = await inspector.fetch(
+        "select adapter, artefacts from memory.purge_receipts where tenant_key = $1 order by seq",
+        tenant,
+    )
+    assert [tuple(row) for row in receipts] == [("index", 2), ("index", 1)]
 
 
 async def test_a_failure_leaves_its_class_a_count_and_a_time(
@@ -253,8 +268,9 @@ async def test_a_batch_reads_no_more_than_itself_beside_a_long_backlog(
                 ids = [row["artefact_id"] for row in rows]
                 assert len(ids) == 1_000
             elif step == "settle":
+                erasures = [row["erasure_id"] for row in rows]
                 settle_all = "select memory.settle_purges($1, 'index', $2, $3)"
-                assert await client.fetchval(settle_all, tenant, ids, token) == 1_000
+                assert await client.fetchval(settle_all, tenant, ids, erasures) == 1_000
             else:
                 give_back = "select memory.defer_purges($1, 'index', $2, $3, 'OSError', '1 hour')"
                 await client.execute(give_back, tenant, ids, token)

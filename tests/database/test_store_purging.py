@@ -206,3 +206,25 @@ async def test_two_drainers_in_any_interleaving_purge_and_count_each_debt_once(
     assert receipts == 4 * INTERLEAVINGS
     for memory in memories:
         await memory.close()
+
+
+async def test_an_erasure_that_lost_its_lease_is_complete_by_its_own_answer(
+    shared: Database, inspector: Connection, tenant: str
+) -> None:
+    """A pool closed its connection, say, and a worker took the debt over."""
+
+    class Overtaken(Index):
+        async def purge(self, artefact_ids: Sequence[str]) -> int:
+            await inspector.execute(
+                "update memory.purges set lease = gen_random_uuid() where tenant_key = $1", tenant
+            )
+            return await super().purge(artefact_ids)
+
+    index = Overtaken()
+    store = PostgresStore(shared.app_url)
+    async with Memory(store, indexes=[index], subject_pepper="pepper") as memory:
+        await owe(memory, inspector, tenant, "index", 3)
+        receipt = await memory.forget(tenant, subject_key="ann")
+        assert (receipt.complete, sum(index.asked.values())) == (True, 3)
+    paid = "select sum(artefacts) from memory.purge_receipts where tenant_key = $1"
+    assert await inspector.fetchval(paid, tenant) == 3

@@ -52,8 +52,14 @@ class ShelfLedger:
         for tried, artefact_id in free:
             if tried == attempts:
                 artefact = (adapter, artefact_id)
-                self._take(self._shelf.debts[artefact], token)
-                debts.append(Debt(artefact_id=artefact_id, retained=self._elsewhere(artefact)))
+                owed = self._shelf.debts[artefact]
+                self._take(owed, token)
+                debt = Debt(
+                    artefact_id=artefact_id,
+                    erasure_id=owed.erasure_id,
+                    retained=self._elsewhere(artefact),
+                )
+                debts.append(debt)
         return Lease(token=token, debts=tuple(debts), attempts=attempts + 1, taken_at=now)
 
     def _take(self, owed: Owed, token: UUID) -> None:

@@ -193,7 +193,7 @@ def _carried_out(
         return None
     for subject_hash in sorted(plan.about):
         _bury(shelf, order, subject_hash, _counts(shelf, plan.about[subject_hash], plan))
-    _owe(shelf, plan)
+    _owe(shelf, plan, order.erasure_id)
     shelf.remove(plan.gone)
     newest = shelf.tombstones[-1]
     return Anchor(seq=newest.seq, digest=newest.digest)
@@ -219,12 +219,12 @@ def _bury(shelf: Shelf, order: Order | Sweep, subject_hash: str, counts: Counts)
     shelf.tombstones.append(replace(tombstone, digest=fingerprint.tombstone_digest(tombstone)))
 
 
-def _owe(shelf: Shelf, plan: _Plan) -> None:
+def _owe(shelf: Shelf, plan: _Plan, erasure_id: UUID) -> None:
     for item, sources in plan.lost.items():
         people = {
             subject_hash
             for source in sources & plan.gone
             for subject_hash in shelf.rows[source].subjects.values()
         }
-        shelf.debts[item] = Owed(people=frozenset(people))
+        shelf.debts[item] = Owed(people=frozenset(people), erasure_id=erasure_id)
         del shelf.artefacts[item]

@@ -77,6 +77,7 @@ class Owed:
     """A purge that an index owes since the erasure of ``people``, whose hashes these are."""
 
     people: frozenset[str]
+    erasure_id: UUID
     attempts: int = 0
     last_error: str | None = None
     next_try_at: datetime | None = None

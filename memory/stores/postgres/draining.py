@@ -33,8 +33,10 @@ class TableLedger:
 
     async def settle(self, adapter: str, lease: Lease, artefact_ids: Sequence[str]) -> int:
         """See :meth:`memory.purging.Ledger.settle`."""
+        wanted = set(artefact_ids)
+        debts = [debt for debt in lease.debts if debt.artefact_id in wanted]
         return await self._access.single(
-            lambda c: purges.settle(c, self._tenant_key, adapter, lease.token, artefact_ids)
+            lambda c: purges.settle(c, self._tenant_key, adapter, debts)
         )
 
     async def give_back(
