@@ -108,6 +108,20 @@ async def test_a_deployment_behind_a_writer_gives_up_and_works_later(server: Pos
             assert [check.property for check in checks if check.ok is False] == []
 
 
+async def test_an_owner_of_the_schema_alone_installs_into_a_database_of_others(
+    server: Postgres,
+) -> None:
+    with server.empty() as database:
+        owner = database.role("owner")
+        with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
+            superuser.execute(f"alter database {database.name} owner to {database.role('host')}")
+            for statement in PAGE.sql("create schema memory authorization"):
+                superuser.execute(statement.replace("memory_owner", owner))
+        await migrate.upgrade(database.owner_url)
+        checks = await memory.verify_install(database.owner_url)
+        assert [check.property for check in checks if check.ok is False] == []
+
+
 async def test_an_administrator_without_superuser_installs_it_all(server: Postgres) -> None:
     names = {name: f"managed_{name}" for name in ("memory_owner", "memory_app", "agents")}
 
