@@ -5,8 +5,8 @@
 
 Each load goes into a server of its own: records of about 20 distinct words about one person each,
 without words, with them, and with a vector of 384 values beside them; then an HNSW index on those,
-and the erasure of everybody. Bytes after VACUUM, divided by the number of records. Nothing here
-depends on how busy the machine is.
+the erasure of everybody, and summaries of a hundred records each for the size of an edge. Bytes
+after VACUUM, divided by the number of records. Nothing here depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ LOADS: Final = {
 }
 TENANT: Final = "acme"
 PEOPLE: Final = 1_000
+SOURCES, SUMMARIES = 100, 100
 # Only bytes are measured, so nothing has to reach the disk in time.
 SETTINGS: Final = {"autovacuum": "off", "fsync": "off", "synchronous_commit": "off"}
 _RELATIONS: Final = """
@@ -103,7 +104,19 @@ async def _measured(
     return each | {
         "left after vacuum": round(left / records, 1),
         "tombstone": round(stones / corpus.people, 1),
+        "provenance edge": round(await _edge(memory, owner), 1),
     }
+
+
+async def _edge(memory: Memory, owner: asyncpg.Connection[Any]) -> float:
+    """Derive summaries of all records of a small tenant; return bytes an edge."""
+    await fill(memory, "derived", Corpus(people=1), SOURCES)
+    sources = await memory.records("derived", limit=SOURCES)
+    for _ in range(SUMMARIES):
+        await memory.derive("derived", kind="summary", text="a summary", sources=sources)
+    await owner.execute("vacuum memory.provenance")
+    size = "select pg_relation_size('memory.provenance') + pg_indexes_size('memory.provenance')"
+    return float(await owner.fetchval(size)) / SUMMARIES / SOURCES
 
 
 async def _sizes(owner: asyncpg.Connection[Any]) -> dict[str, float]:
