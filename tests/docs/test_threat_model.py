@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -51,18 +50,13 @@ def test_who_may_run_any_sql_reads_every_tenant_they_name(told: Database) -> Non
 
 async def test_a_debt_can_be_settled_by_who_may_run_any_sql(told: Database) -> None:
     async with Memory(PostgresStore(told.app_url), subject_pepper="pepper") as service:
-        with pytest.raises(memory.PartialErasureError):
+        with pytest.raises(memory.PartialErasureError) as stopped:
             await service.forget("shop", subject_key="dana")
         with psycopg.connect(told.app_url, autocommit=True) as injected:
             injected.execute("select set_config('app.current_tenant', 'shop', false)")
-            token = uuid4()
             injected.execute(
-                "select memory.lease_purges('shop', 'vectors', 10, interval '1 minute', %s,"
-                " true, false)",
-                [token],
-            )
-            injected.execute(
-                "select memory.settle_purges('shop', 'vectors', array['shop'], %s)", [token]
+                "select memory.settle_purges('shop', 'vectors', array['shop'], array[%s])",
+                [stopped.value.receipt.erasure_id],
             )
         # It can do that; it cannot hide that somebody did.
         assert (await service.purge_outstanding("shop")).outstanding == ()
