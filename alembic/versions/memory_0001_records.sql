@@ -76,8 +76,9 @@ declare
 begin
     select l.subject_hash into known from memory.record_subjects as l
     where l.tenant_key = tenant and l.subject_key = person limit 1;
-    if coalesce(known, given) is null then
-        raise exception 'nothing is linked to this person: give the hash for the tombstone'
+    -- A hash without the key would find the person's row and none of their records.
+    if person is null or coalesce(known, given) is null then
+        raise exception 'name the person; and their hash, where nothing is linked to them'
             using errcode = 'ME014';
     end if;
     return coalesce(known, given);

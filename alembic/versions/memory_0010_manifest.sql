@@ -195,7 +195,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'grant_operator', '28ae942b411fd7fba186148b7e500b5f'),
     ('function', 'grants', 'a4ae12ae67c9914e988a02939c800a80'),
     ('function', 'guarded', 'e78ae506dafb419674d0ef92a04e4e0b'),
-    ('function', 'hash_of', 'a11082c243516278268b30bf886e4e70'),
+    ('function', 'hash_of', '36b6a787103832a7d4cf5dd10ee10ed0'),
     ('function', 'held_among', 'baa4971390864fc75109b09bac6dc30a'),
     ('function', 'hold', '67e2db74cd1cd706358673016104ccc9'),
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),

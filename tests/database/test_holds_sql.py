@@ -233,6 +233,25 @@ async def test_holding_and_releasing_need_fresh_snapshots(
     assert await held(inspector, tenant) == set()
 
 
+async def test_a_hash_alone_names_nobody(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    """It would set the person's flag and leave the records as they are."""
+    operator = await connect("operator")
+    async with acting(client, tenant):
+        await remember(client, tenant, "ann")
+    for verb in ("hold", "release", "readmit"):
+        with refused("ME014"):
+            async with acting(operator, tenant):
+                await operator.execute(
+                    f"select memory.{verb}($1, null, $2)", tenant, hash_of(tenant, "ann")
+                )
+    assert await actions(inspector, tenant) == []
+    assert not await inspector.fetchval(
+        "select bool_or(held) from memory.subjects where tenant_key = $1", tenant
+    )
+
+
 async def test_somebody_unknown_needs_a_hash(client: Connection, tenant: str) -> None:
     for given in (None, "ann", "0" * 63):
         with refused("ME014", "23514"):
