@@ -23,12 +23,12 @@ from memory.errors import (
     UnknownSourceError,
 )
 from memory.graphs import Lineage, LineageNode
-from memory.maintenance.check import check
+from memory.maintenance.checking import check
 from memory.maintenance.checks.faults import CheckReport, Fault
 from memory.maintenance.counts import fold_counts
 from memory.maintenance.indexes import Maintained
-from memory.maintenance.reembed import Reembedded, reembed
-from memory.maintenance.replay import Replayed, replay
+from memory.maintenance.reembedding import Reembedded, reembed
+from memory.maintenance.replaying import Replayed, replay
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
 from memory.portability import Exported, ExportedDecision, ExportedRecord

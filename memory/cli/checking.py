@@ -18,7 +18,7 @@ from memory.cli.running import (
     run,
     table,
 )
-from memory.maintenance.check import check as check_rows
+from memory.maintenance.checking import check as check_rows
 from memory.maintenance.checks.faults import CheckReport, Fault
 from memory.maintenance.verify import verify_install
 from memory.types import Check

@@ -22,8 +22,8 @@ from memory.cli.running import (
     run,
     say,
 )
-from memory.maintenance.replay import Replayed
-from memory.maintenance.replay import replay as replay_stream
+from memory.maintenance.replaying import Replayed
+from memory.maintenance.replaying import replay as replay_stream
 from memory.maintenance.tombstones import export_tombstones
 from memory.plain import plain
 

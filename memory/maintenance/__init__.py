@@ -1,1 +1,21 @@
 """What operators run: checks of an installation and of what it holds."""
+
+from __future__ import annotations
+
+from memory.maintenance import indexes
+from memory.maintenance.checking import check
+from memory.maintenance.counts import fold_counts
+from memory.maintenance.reembedding import reembed
+from memory.maintenance.replaying import replay
+from memory.maintenance.tombstones import export_tombstones
+from memory.maintenance.verify import verify_install
+
+__all__ = [
+    "check",
+    "export_tombstones",
+    "fold_counts",
+    "indexes",
+    "reembed",
+    "replay",
+    "verify_install",
+]

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from memory import HashingEmbedder, InstallError, InvalidInputError, Memory, PostgresStore
-from memory.maintenance.reembed import reembed
+from memory.maintenance.reembedding import reembed
 from rawsql import Connection
 from servers import Database, Postgres
 from stores import broken_rules, image, mentions

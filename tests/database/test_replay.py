@@ -21,7 +21,7 @@ from memory import (
     TenantMemory,
     tombstones,
 )
-from memory.maintenance import replay as replaying
+from memory.maintenance import replaying
 from memory.stores.postgres import PostgresStore
 from restores import backup, codes, damage, opened, stream, texts
 from servers import Database
