@@ -137,7 +137,7 @@ def test_files_and_extras_that_the_readme_names_exist(readme: Page, root: Path) 
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = re.findall(r"'\.\[(\w+)\]'|extra `(\w+)`", readme.text)
     named = {first or second for first, second in extras}
-    assert named == {"dev", "embedded", "examples"}
+    assert named == {"cli", "dev", "embedded", "examples", "local"}
     assert named <= project["optional-dependencies"].keys()
 
 
