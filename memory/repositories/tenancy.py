@@ -11,7 +11,7 @@ from memory.database import fetch
 
 __all__ = ["HEAD", "SETTING", "claim", "enter", "problems", "recorded"]
 
-HEAD: Final = "memory_0012"
+HEAD: Final = "memory_0013"
 """The revision this version of the library is written for."""
 
 SETTING: Final = "with s as materialized (select set_config('app.current_tenant', $1, true) as t)"

@@ -226,7 +226,7 @@ i
 f
 f
 
-    select ''memory_0012'';
+    select ''memory_0013'';
 '),
     ('function', 'roots', '781fb2ffa38e0c92084aadf0bf345d53'),
     ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
@@ -284,7 +284,7 @@ f
     ('primary key', 'records.records_pkey', '(tenant_key, record_id)'),
     ('primary key', 'subjects.subjects_pkey', '(tenant_key, subject_hash)'),
     ('primary key', 'tenant_counts.tenant_counts_pkey', '(tenant_key, delta_id)'),
-    ('revision', 'memory_0012', ''),
+    ('revision', 'memory_0013', ''),
     ('statistics', '
         artefacts.artefact_id artefacts.tenant_key chain_heads.tenant_key decisions.subject_hash
         decisions.tenant_key pending_evidence.subject_hash pending_evidence.tenant_key

@@ -1,4 +1,4 @@
-"""What an installation consists of, as it is."""
+"""What an installation consists of, as it was released."""
 
 from __future__ import annotations
 
@@ -18,11 +18,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for function in (
-        "table_offences",
-        "catalogue_offences",
-        "catalogue",
-        "grants",
-        "guarded",
-    ):
-        op.execute(f"drop function memory.{function}")
+    op.execute("drop function memory.manifest")

@@ -1,4 +1,4 @@
-"""Checking an installation against what was released."""
+"""What an installation consists of, as it is."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for function in (
-        "revision",
-        "grant_auditor",
-        "verify_install",
-        "installation_state",
-        "access_offences",
-        "index_offences",
-        "constraint_offences",
+        "table_offences",
+        "catalogue_offences",
+        "catalogue",
+        "grants",
+        "guarded",
     ):
         op.execute(f"drop function memory.{function}")

@@ -1,4 +1,4 @@
-"""What an installation consists of, as it was released."""
+"""Erasing in batches: what retention says, and whole tenants."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0010"
-down_revision = "memory_0009"
+revision = "memory_0008"
+down_revision = "memory_0007"
 branch_labels = None
 depends_on = None
 
@@ -18,4 +18,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("drop function memory.manifest")
+    for function in ("sweep", "sweep_batch"):
+        op.execute(f"drop function memory.{function}")

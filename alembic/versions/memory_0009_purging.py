@@ -6,8 +6,8 @@ from alembic import op
 
 from memory import ddl
 
-revision = "memory_0008"
-down_revision = "memory_0013"
+revision = "memory_0009"
+down_revision = "memory_0008"
 branch_labels = None
 depends_on = None
 

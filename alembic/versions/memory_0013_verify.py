@@ -1,4 +1,4 @@
-"""Erasing in batches: what retention says, and whole tenants."""
+"""Checking an installation against what was released."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from alembic import op
 from memory import ddl
 
 revision = "memory_0013"
-down_revision = "memory_0007"
+down_revision = "memory_0012"
 branch_labels = None
 depends_on = None
 
@@ -18,5 +18,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for function in ("sweep", "sweep_batch"):
+    for function in (
+        "revision",
+        "grant_auditor",
+        "verify_install",
+        "installation_state",
+        "access_offences",
+        "index_offences",
+        "constraint_offences",
+    ):
         op.execute(f"drop function memory.{function}")

@@ -300,7 +300,7 @@ end $$;
 -- in its own, there is no memory.alembic_version to ask.
 create function memory.revision() returns text
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
-    select 'memory_0012';
+    select 'memory_0013';
 $$;
 
 revoke execute on all functions in schema memory from public;
