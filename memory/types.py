@@ -210,8 +210,9 @@ class Receipt:
     erased_at: datetime
     completed_at: datetime | None = None
 
-    def _repr_html_(self) -> str:
-        rows = [
+    def summary(self) -> list[tuple[str, object]]:
+        """Return what a person reads of it: pairs of a label and a number or a few words."""
+        return [
             ("memories", self.counts.memories),
             ("derived", self.counts.derived),
             ("provenance edges", self.counts.provenance_edges),
@@ -222,7 +223,10 @@ class Receipt:
             ("outstanding indexes", ", ".join(self.outstanding) or "none"),
             ("complete", "dry run" if self.dry_run else "yes" if self.complete else "no"),
         ]
-        return rendering.table(("erasure", str(self.erasure_id)), rows, caption=self.reason)
+
+    def _repr_html_(self) -> str:
+        heading = ("erasure", str(self.erasure_id))
+        return rendering.table(heading, self.summary(), caption=self.reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""A progress bar for what takes long: the ``progress`` of ``reembed`` and of the indexes."""
+"""Progress bars for what takes long: what the functions of maintenance take as ``progress``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Drawn
 
-from memory.maintenance.walking import Portion
+from memory.maintenance.walking import Portion, Progress
 
-__all__ = ["bar"]
+__all__ = ["bar", "steps"]
 
 
 @contextmanager
@@ -21,7 +22,7 @@ def bar(console: Console | None = None) -> Iterator[Portion]:
     """
     console = console or Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
+    with Drawn(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as shown:
         task = shown.add_task("waiting", total=None)
@@ -30,3 +31,10 @@ def bar(console: Console | None = None) -> Iterator[Portion]:
             shown.update(task, description=step, completed=done, total=total or None)
 
         yield told
+
+
+@contextmanager
+def steps() -> Iterator[Progress]:
+    """Draw as :func:`bar` does what does not know its end."""
+    with bar() as progress:
+        yield lambda step, done: progress(step, done, 0)

@@ -7,25 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from memory.cli.running import (
-    as_json,
-    database_url,
-    finish,
-    lines,
-    pepper,
-    print_line,
-    read_anchors,
-    run,
-    table,
-)
+from memory.cli.bars import steps
+from memory.cli.files import lines, read_anchors
+from memory.cli.printing import Json, as_json, print_line, table
+from memory.cli.running import database_url, finish, pepper, run
 from memory.maintenance.checking import check as check_rows
 from memory.maintenance.checks.faults import CheckReport, Fault
 from memory.maintenance.verify import verify_install
+from memory.maintenance.walking import Progress
 from memory.types import Check
 
 __all__ = ["check", "verify"]
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def check(
@@ -41,7 +33,8 @@ def check(
     json: Json = False,
 ) -> None:
     """Look at every row of every tenant: what is missing, left over, or back again."""
-    report = run(_check(tombstones, anchors))
+    with steps() as progress:
+        report = run(_check(tombstones, anchors, progress))
     numbers: dict[str, str] = {}
     for fault in report.faults:
         number = str(len(numbers) + 1)
@@ -60,8 +53,12 @@ def check(
     finish(not report.ok)
 
 
-async def _check(tombstones: Path | None, anchors: Path | None) -> CheckReport:
-    options: dict[str, Any] = {"anchors": read_anchors(anchors), "subject_pepper": pepper()}
+async def _check(tombstones: Path | None, anchors: Path | None, progress: Progress) -> CheckReport:
+    options: dict[str, Any] = {
+        "anchors": read_anchors(anchors),
+        "subject_pepper": pepper(),
+        "progress": progress,
+    }
     if tombstones is None:
         return await check_rows(database_url(), **options)
     with lines(tombstones) as stream:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from memory.cli.bars import bar
-from memory.cli.running import as_json, database_url, finish, print_line, run, table
+from memory.cli.printing import Json, as_json, print_line, table
+from memory.cli.running import database_url, finish, run
 from memory.maintenance import indexes
 from memory.types import VectorIndex
 
@@ -22,7 +23,6 @@ app = typer.Typer(
 Length = Annotated[int, typer.Argument(help="How many values the vectors have.")]
 Half = Annotated[bool, typer.Option("--halfvec", help="In half precision: half the size.")]
 Work = Annotated[str | None, typer.Option(help="maintenance_work_mem of the build, such as 2GB.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command("build")

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 
 from memory import tombstones
-from memory.cli.running import (
-    as_json,
-    database_url,
-    finish,
-    lines,
-    print_line,
-    read_anchors,
-    run,
-    say,
-)
+from memory.cli.bars import steps
+from memory.cli.files import lines, read_anchors, written
+from memory.cli.printing import Json, as_json, print_line, say
+from memory.cli.running import database_url, finish, run
 from memory.maintenance.replaying import Replayed
 from memory.maintenance.replaying import replay as replay_stream
 from memory.maintenance.tombstones import export_tombstones
+from memory.maintenance.walking import Progress
 from memory.plain import plain
 
 __all__ = ["app"]
@@ -39,7 +32,6 @@ Anchors = Annotated[
     Path | None,
     typer.Option(help="Positions kept elsewhere, as JSON lines: tenant_key, seq, digest."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command("export")
@@ -54,23 +46,14 @@ def export(
 
 
 async def _export(output: Path | None, tenant: str | None) -> None:
-    with _written(output) as file:
-        async with aclosing(export_tombstones(database_url(), tenant_key=tenant)) as stream:
+    with written(output) as file, steps() as progress:
+        exported = export_tombstones(database_url(), tenant_key=tenant)
+        async with aclosing(exported) as stream:
+            count = 0
             async for line in stream:
                 file.write(line.encode() + b"\n")
-
-
-@contextmanager
-def _written(output: Path | None) -> Iterator[IO[bytes]]:
-    """Open the output; a file gets its name when all is in it."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    partial = output.with_name(f"{output.name}.partial")
-    with partial.open("wb") as file:
-        yield file
-    partial.replace(output)
+                count += 1
+                progress("lines", count)
 
 
 @app.command("verify")
@@ -102,7 +85,8 @@ def replay(
     json: Json = False,
 ) -> None:
     """Erase again whom the stream says was erased and a restored backup brought back."""
-    done = run(_replay(file, anchors, known))
+    with steps() as progress:
+        done = run(_replay(file, anchors, known, progress))
     if json:
         values = {item.name: plain(getattr(done, item.name)) for item in fields(done)}
         as_json({**values, "complete": done.complete})
@@ -114,14 +98,18 @@ def replay(
         for scope, count in sorted(done.narrow.items()):
             say(f"{count} erasures of scope {scope} do not say which records they took")
         if done.outstanding:
-            say("external indexes owe purges now: call purge_outstanding")
+            say("external indexes owe purges now: see memory purge --help")
         if done.held:
             say(f"{done.held} records stay under a legal hold")
     finish(not done.complete)
 
 
-async def _replay(file: Path, anchors: Path | None, known: bool) -> Replayed:
+async def _replay(file: Path, anchors: Path | None, known: bool, progress: Progress) -> Replayed:
     with lines(file) as stream:
         return await replay_stream(
-            database_url(), stream, anchors=read_anchors(anchors), known=known
+            database_url(),
+            stream,
+            anchors=read_anchors(anchors),
+            known=known,
+            progress=progress,
         )

@@ -54,8 +54,7 @@ async def check(
             await check_erased(access, tenant_key, own, stream, found)
             if pepper:
                 await check_hashes(access, tenant_key, pepper, found)
-            await check_rows(access, tenant_key, found)
-            progress("rows", found.rows)
+            await check_rows(access, tenant_key, found, progress)
             count += 1
     for tenant_key, anchor in given.items():
         found.add("chain_anchor", tenant_key, 1, anchor.seq)

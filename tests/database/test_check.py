@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from uuid import UUID
 
 import psycopg
@@ -112,7 +113,7 @@ async def test_a_sound_database_has_no_fault(furnished: Furnished) -> None:
             superuser.execute(f"select count(*) from memory.{name}").fetchone() for name in looked
         ]
     assert report.rows == sum(count[0] for count in counts if count)
-    assert [step for step, _ in steps] == ["tenants", "rows"] * 2
+    assert [step for step, _ in groupby(step for step, _ in steps)] == ["tenants", "rows"] * 2
 
 
 async def test_holds_blocks_and_what_they_deferred_are_no_fault(furnished: Furnished) -> None:

@@ -188,7 +188,7 @@ async def test_verify_says_whether_the_installation_is_whole(database: Database)
         (("verify",), "app", 3, b"lacks a right"),
         (("tombstones", "verify", "/nowhere/planted-person"), None, 2, b"a file cannot be used"),
         (("tombstones", "replay", "-"), "owner", 2, b"must end with its last line"),
-        (("nonsense",), None, 2, b"No such command"),
+        (("nonsense",), None, 2, b"no such command; see: "),
     ],
 )
 async def test_what_is_refused_has_its_exit_code_and_shows_no_value(
@@ -199,13 +199,6 @@ async def test_what_is_refused_has_its_exit_code_and_shows_no_value(
     assert (done.returncode, done.stdout) == (code, b"")
     assert message in done.stderr
     assert silent(done)
-
-
-def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['typer'] = None; from memory.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
-    assert done.returncode == 3
-    assert done.stderr == (b"memory: the command line needs: pip install 'erasable-memory[cli]'\n")
 
 
 async def test_what_is_unforeseen_shows_its_class_only(database: Database) -> None:

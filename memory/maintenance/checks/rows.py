@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import Access, AnyRow, fetch
 from memory.maintenance.checks.faults import Collector
+from memory.maintenance.walking import Progress
 from memory.repositories import tenancy
 
 __all__ = ["check_rows"]
@@ -183,13 +184,14 @@ exists (
 )
 
 
-async def check_rows(access: Access, tenant_key: str, found: Collector) -> None:
+async def check_rows(access: Access, tenant_key: str, found: Collector, progress: Progress) -> None:
     """Look at every row of a tenant once; a page at a time, each in a snapshot of its own."""
     for table in _TABLES:
         after: list[Any] = []
         while True:
             row = await access.several(_page(table, tenant_key, after))
             found.rows += row.n
+            progress("rows", found.rows)
             for code in table.wrong:
                 examples = getattr(row, f"{code}_examples") or ()
                 found.add(code, tenant_key, getattr(row, code), *examples)

@@ -1,0 +1,66 @@
+"""Files that commands read and write; ``-`` is the standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from memory.errors import InvalidInputError
+from memory.types import Anchor
+
+__all__ = ["lines", "read_anchors", "written"]
+
+
+@contextmanager
+def lines(file: Path) -> Iterator[IO[bytes]]:
+    """Open a stream of JSON lines; ``-`` is the standard input."""
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    with file.open("rb") as opened:
+        yield opened
+
+
+@contextmanager
+def written(output: Path | None) -> Iterator[IO[bytes]]:
+    """Open the output; a file is its owner's alone, and gets its name when all is in it."""
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    partial = output.with_name(f"{output.name}.partial")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        try:
+            yield file
+        except BaseException:
+            # It may hold what an erasure is about to remove.
+            partial.unlink(missing_ok=True)
+            raise
+    partial.replace(output)
+
+
+def read_anchors(file: Path | None) -> dict[str, Anchor]:
+    """Read anchors: JSON lines with ``tenant_key``, ``seq`` and ``digest``, as ``head`` lines."""
+    found: dict[str, Anchor] = {}
+    if file is None:
+        return found
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        found.update([_anchor(line, number)])
+    return found
+
+
+def _anchor(line: bytes, number: int) -> tuple[str, Anchor]:
+    try:
+        values = json.loads(line)
+        key, seq, digest = (values[name] for name in ("tenant_key", "seq", "digest"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        key = seq = digest = None
+    if isinstance(key, str) and isinstance(seq, int) and isinstance(digest, str):
+        return key, Anchor(seq=seq, digest=digest)
+    raise InvalidInputError(f"anchors.{number}", "must have tenant_key, seq and digest")

@@ -1,0 +1,57 @@
+"""What an erasure did, for people and for programs; no key is in either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+from memory.cli.printing import say, table
+from memory.plain import plain
+from memory.types import Decision, Receipt
+
+__all__ = ["decision_values", "receipt_values", "say_what_is_left", "show_receipt"]
+
+_KEYS: Final = {"tenant_key", "bystander_keys"}
+
+
+def receipt_values(receipt: Receipt) -> dict[str, Any]:
+    """Return plain JSON types."""
+    values = {
+        item.name: plain(getattr(receipt, item.name))
+        for item in fields(receipt)
+        if item.name not in _KEYS
+    }
+    values["counts"] = {**asdict(receipt.counts), "records": receipt.counts.records}
+    values["anchor"] = None if receipt.anchor is None else asdict(receipt.anchor)
+    return values
+
+
+def decision_values(decision: Decision) -> dict[str, Any]:
+    """Return plain JSON types."""
+    return {item.name: plain(getattr(decision, item.name)) for item in fields(decision)}
+
+
+def show_receipt(receipt: Receipt) -> None:
+    """Print a table of what went, or of what would go."""
+    title = "Would be erased" if receipt.dry_run else "Erased"
+    rows = [*receipt.summary(), ("kinds", _listed(receipt)), ("digest", receipt.closure or "none")]
+    table(title, ("", str(receipt.erasure_id)), rows)
+
+
+def _listed(receipt: Receipt) -> str:
+    found = (f"{kind} {count}" for kind, count in sorted(receipt.kinds.items()))
+    return ", ".join(found) or "none"
+
+
+def say_what_is_left(receipts: Sequence[Receipt]) -> bool:
+    """Say what still has to be done, and whether there is anything."""
+    held = sum(receipt.held for receipt in receipts)
+    outstanding = sorted({name for receipt in receipts for name in receipt.outstanding})
+    if held:
+        say(f"memory: {held} records stay under a legal hold")
+    if any(receipt.deferred for receipt in receipts):
+        say("memory: the request is recorded, and release completes it")
+    if outstanding:
+        say(f"memory: to be purged from {', '.join(outstanding)} still; see memory purge --help")
+    return not all(receipt.complete for receipt in receipts)

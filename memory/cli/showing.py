@@ -1,0 +1,138 @@
+"""``memory history`` and ``memory export``."""
+
+from __future__ import annotations
+
+import json as encoder
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from memory.cli.bars import steps
+from memory.cli.files import written
+from memory.cli.people import Subject, Tenant, subject_key
+from memory.cli.plugs import opened
+from memory.cli.printing import Json, as_json, table
+from memory.cli.running import database_url, run
+from memory.plain import plain
+from memory.portability import ExportedDecision
+from memory.stores.postgres import PostgresStore
+from memory.types import Decision, Tombstone
+
+__all__ = ["export", "history"]
+
+
+def history(
+    context: typer.Context,
+    tenant: Tenant,
+    subject: Annotated[
+        str | None, typer.Option(help="Of this person only; - reads the key from standard input.")
+    ] = None,
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="Holds, blocks and requests instead.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="How many, at most 1,000.")] = 100,
+    json: Json = False,
+) -> None:
+    """List past erasures, newest first: who by hash, how much, never what."""
+    name = "decisions" if decisions else "tombstones"
+    found = run(_history(context, tenant, subject, name, limit))
+    for row in found:
+        row.pop("tenant_key", None)
+    if json:
+        as_json({name: found})
+        return
+    table(
+        name.capitalize(),
+        _HEADERS[name],
+        [[_short(row.get(column)) for column in _HEADERS[name]] for row in found],
+    )
+
+
+_HEADERS = {
+    "tombstones": ("seq", "erased_at", "subject_hash", "reason", "scope", "memories", "derived"),
+    "decisions": ("seq", "at", "subject_hash", "action", "reason", "scope"),
+}
+
+
+def _short(value: object) -> object:
+    if value is None:
+        return ""
+    # A hash is told apart by less than its 64 digits.
+    return value[:16] if isinstance(value, str) and len(value) == 64 else value
+
+
+async def _history(
+    context: typer.Context, tenant: str, subject: str | None, name: str, limit: int
+) -> list[dict[str, Any]]:
+    store = PostgresStore(database_url())
+    found: Sequence[Tombstone | Decision | ExportedDecision]
+    async with opened(context, store) as memory:
+        if subject is not None:
+            key = subject_key(subject)
+            fingerprint = memory.subject_fingerprint(tenant, subject_key=key)
+            read = _decisions if name == "decisions" else _tombstones
+            found = (await read(store, tenant, fingerprint))[::-1][:limit]
+        elif name == "decisions":
+            found = await memory.decisions(tenant, limit=limit)
+        else:
+            found = await memory.erasure_history(tenant, limit=limit)
+    return [
+        {item.name: plain(getattr(entry, item.name)) for item in fields(entry)} for entry in found
+    ]
+
+
+async def _tombstones(store: PostgresStore, tenant: str, fingerprint: str) -> list[Tombstone]:
+    found: list[Tombstone] = []
+    last: Tombstone | None = None
+    while page := await store.tombstones_of(tenant, fingerprint, last, _PAGE):
+        found += page
+        last = page[-1]
+    return found
+
+
+async def _decisions(store: PostgresStore, tenant: str, fingerprint: str) -> list[ExportedDecision]:
+    found: list[ExportedDecision] = []
+    last = 0
+    while page := await store.decisions_of(tenant, fingerprint, last, _PAGE):
+        found += page
+        last = page[-1].seq
+    return found
+
+
+_PAGE: Final = 1_000
+
+
+def export(
+    context: typer.Context,
+    tenant: Tenant,
+    subject: Subject,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write here, readable by you alone; else to standard output."),
+    ] = None,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Embeddings, too.")] = False,
+) -> None:
+    """Write all that is held about a person, as lines of JSON.
+
+    The only command that prints what is remembered: hand it over encrypted, then delete it.
+    """
+    run(_export(context, tenant, subject, output, vectors))
+
+
+async def _export(
+    context: typer.Context, tenant: str, subject: str, output: Path | None, vectors: bool
+) -> None:
+    async with opened(context) as memory:
+        key = subject_key(subject)
+        with written(output) as file, steps() as progress:
+            entries = memory.export(tenant, subject_key=key, vectors=vectors)
+            count = 0
+            async with aclosing(entries) as stream:
+                async for entry in stream:
+                    file.write(encoder.dumps(entry.to_dict()).encode() + b"\n")
+                    count += 1
+                    progress("entries", count)

@@ -1,0 +1,74 @@
+"""What external indexes still owe, by index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory import validation
+from memory.database import AnyRow, fetch
+from memory.maintenance.walking import Source, opened, tenants
+from memory.repositories import tenancy
+
+__all__ = ["Owed", "owed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owed:
+    """The ``artefacts`` that one index has not confirmed, the oldest of them asked for ``since``.
+
+    ``attempts`` is the most that one of them has failed, ``last_error`` the class of that failure;
+    ``next_try_at`` is when a worker asks for the first of them again, None: at once.
+    """
+
+    adapter: str
+    artefacts: int
+    since: datetime
+    attempts: int
+    last_error: str | None
+    next_try_at: datetime | None
+
+
+_OWED: Final = """
+select p.adapter, count(*) as artefacts, min(p.requested_at) as since,
+    max(p.attempts) as attempts,
+    (array_agg(p.last_error order by p.attempts desc))[1] as last_error,
+    nullif(min(coalesce(p.next_try_at, '-infinity')), '-infinity') as next_try_at
+from memory.purges as p where p.tenant_key = $1 group by p.adapter
+"""
+
+
+async def owed(engine_or_url: Source, *, tenant_key: str | None = None) -> tuple[Owed, ...]:
+    """Return what is owed, by index name: of one tenant, or as the owner of the schema, of all."""
+    one = None if tenant_key is None else validation.tenant(tenant_key)
+    found: dict[str, Owed] = {}
+    async with opened(engine_or_url) as access:
+        keys = [one] if one is not None else [key async for key in tenants(access)]
+        for key in keys:
+            for row in await access.several(partial(_read, tenant_key=key)):
+                item = Owed(**row._mapping)
+                known = found.get(item.adapter)
+                found[item.adapter] = item if known is None else _both(known, item)
+    return tuple(found[name] for name in sorted(found))
+
+
+async def _read(connection: AsyncConnection, tenant_key: str) -> list[AnyRow]:
+    await tenancy.enter(connection, tenant_key)
+    return list(await fetch(connection, _OWED, tenant_key))
+
+
+def _both(one: Owed, other: Owed) -> Owed:
+    worse = max(one, other, key=lambda item: item.attempts)
+    tries = (one.next_try_at, other.next_try_at)
+    return Owed(
+        adapter=one.adapter,
+        artefacts=one.artefacts + other.artefacts,
+        since=min(one.since, other.since),
+        attempts=worse.attempts,
+        last_error=worse.last_error,
+        next_try_at=None if None in tries else min(time for time in tries if time is not None),
+    )
