@@ -38,6 +38,7 @@ def test_these_are_the_commands() -> None:
         "upgrade",
         "verify",
         "check",
+        "fold",
         "forget",
         "history",
         "export",
