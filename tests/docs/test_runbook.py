@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import memory
 from memory import Memory, PostgresStore
+from memory.cli.app import app
 from pages import ROOT, Page, names_for, run_page
 from servers import Database
 
@@ -68,6 +70,13 @@ def test_the_runbook_erases_the_person_and_nobody_else(
     assert left == [("Li likes tea",)]
     assert {word for (word,) in words} == {"li", "likes", "tea"}
     assert [row[0] for found in rows for row in found if "customer:li" in row] == ["customer:li"]
+
+
+def test_the_commands_of_the_page_exist() -> None:
+    named = set(re.findall(r"`?\bmemory (\w+)", " ".join(re.findall(r"`[^`]+`", RUNBOOK.text))))
+    known = {command.name for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
+    assert {"forget", "hold", "check", "tombstones"} <= named <= known
 
 
 async def test_a_hold_sends_the_request_back_until_it_is_released(database: Database) -> None:
