@@ -1,4 +1,4 @@
-"""What operators run: checks of an installation and of what it holds."""
+"""What operators run: checks of an installation and of what it holds, and what keeps it clean."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from memory.maintenance.checking import check
 from memory.maintenance.counts import fold_counts
 from memory.maintenance.reembedding import reembed
 from memory.maintenance.replaying import replay
+from memory.maintenance.residue import find_residue
+from memory.maintenance.scrubbing import scrub
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
 
 __all__ = [
     "check",
     "export_tombstones",
+    "find_residue",
     "fold_counts",
     "indexes",
     "reembed",
     "replay",
+    "scrub",
     "verify_install",
 ]
