@@ -73,7 +73,7 @@ def test_the_runbook_erases_the_person_and_nobody_else(
 
 
 def test_the_commands_of_the_page_exist() -> None:
-    named = set(re.findall(r"`?\bmemory (\w+)", " ".join(re.findall(r"`[^`]+`", RUNBOOK.text))))
+    named = set(re.findall(r"(?:^|`)memory (\w+)", RUNBOOK.text, re.MULTILINE))
     known = {command.name for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups}
     assert {"forget", "hold", "check", "tombstones"} <= named <= known
