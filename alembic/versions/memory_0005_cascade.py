@@ -23,6 +23,7 @@ def downgrade() -> None:
         "first_places",
         "cascade_depth",
         "witness",
+        "label",
         "settle",
         "closure",
         "delete_records",

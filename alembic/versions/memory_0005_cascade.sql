@@ -159,6 +159,30 @@ begin
     end if;
 end $$;
 
+-- What forget says of the deletes that follow: an id, a reason, a scope and, for one person, the
+-- hash; null where nothing is said or it is not understood. Not a regular expression: matching one
+-- of this length takes a millisecond.
+create function memory.label() returns text[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    said text[] := string_to_array(current_setting('memory.erasure', true), ' ');
+    digits text := '0123456789abcdef';
+begin
+    if said[1] like '________-____-____-____-____________'
+        and translate(said[1], digits, '') = '----'
+        and said[2] in ('subject_request', 'retention_policy', 'operator')
+        and said[3] in ('subject', 'kinds', 'record', 'retention', 'tenant')
+        and (
+            cardinality(said) = 3
+            or cardinality(said) = 4 and octet_length(said[4]) = 64
+            and translate(said[4], digits, '') = ''
+        )
+    then
+        return said;
+    end if;
+    return null;
+end $$;
+
 -- Writes the evidence: a row per person, reason and transaction, which a deferred trigger seals.
 -- It is always written. A label, set by forget in memory.erasure, only says why: it is the caller's
 -- claim, and a record that is not about the person it names still gets tombstones of its own.
@@ -177,11 +201,7 @@ create function memory.witness(
 ) returns void
 language plpgsql set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
 declare
-    label text[] := regexp_match(
-        current_setting('memory.erasure', true),
-        '^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) (subject_request|retention_policy|operator)'
-        ' (subject|kinds|record|retention|tenant)(?: ([0-9a-f]{64}))?$'
-    );
+    label text[] := memory.label();
     unlabelled uuid := md5(pg_current_xact_id()::text || transaction_timestamp()::text)::uuid;
     erasure uuid := coalesce(label[1]::uuid, unlabelled);
     named text := label[4];

@@ -50,7 +50,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ', '(last_error ~ ''^[A-Za-z_][A-Za-z0-9_.]{0,127}$''::text)'),
     ('check', 'record_subjects.subject_key_bounded', 'ec0bfce72baf119c1febc39c106ea856'),
     ('check', 'records.counts_positive', '((version > 0) AND (term_count >= 0))'),
-    ('check', 'records.kind_is_code', '(kind ~ ''^[a-z][a-z0-9_.-]{0,62}$''::text)'),
+    ('check', 'records.kind_is_code', '512eb760a99639a23739b25b3100aa6a'),
     ('check', 'records.metadata_is_object', '(jsonb_typeof(metadata) = ''object''::text)'),
     ('check', '
         records.origin_known
@@ -200,6 +200,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'hold', '67e2db74cd1cd706358673016104ccc9'),
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
+    ('function', 'label', '809ef22c67c8def41917497be8151ff0'),
     ('function', 'lease_purges', 'ce17ed6c4b0f0d4a87d2d0ce5cfe379f'),
     ('function', 'link_added', '0df7c82c8626956ff2aff0838daa9994'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),
@@ -241,7 +242,7 @@ f
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
-    ('function', 'witness', 'be4534170e1b6d10de28f013899e8bb8'),
+    ('function', 'witness', '381c157e40ed03e0de57e4f8e1a5d007'),
     ('function', 'write_records', 'e388fe0106526a8c25915ef48f68f567'),
     ('index', '
         artefacts_record postings_record

@@ -76,7 +76,13 @@ records = Table(
     bounded("tenant_key", 256),
     bounded("record_key", 1024),
     CheckConstraint("origin in ('remembered', 'derived')", name="origin_known"),
-    CheckConstraint("kind ~ '^[a-z][a-z0-9_.-]{0,62}$'", name="kind_is_code"),
+    CheckConstraint(
+        # A regular expression here would cost each write a fortieth more.
+        "kind <> '' and octet_length(kind) <= 63"
+        " and translate(left(kind, 1), 'abcdefghijklmnopqrstuvwxyz', '') = ''"
+        " and translate(kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-', '') = ''",
+        name="kind_is_code",
+    ),
     CheckConstraint("octet_length(text) between 1 and 65536", name="text_bounded"),
     CheckConstraint("jsonb_typeof(metadata) = 'object'", name="metadata_is_object"),
     CheckConstraint("version > 0 and term_count >= 0", name="counts_positive"),

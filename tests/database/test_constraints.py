@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import asyncpg
 import pytest
 
@@ -17,6 +19,7 @@ from rawsql import (
     remember,
 )
 
+LEASE = UUID(int=1)
 VECTORS = {
     "empty": "'{}'",
     "two dimensions": "'{{1,2},{3,4}}'",
@@ -140,6 +143,8 @@ async def test_a_thousand_characters_fit_a_subject_key(
     [
         ("kind", "Episodic", "kind_is_code"),
         ("kind", "", "kind_is_code"),
+        ("kind", "1st", "kind_is_code"),
+        ("kind", "-x", "kind_is_code"),
         ("kind", "a fact about Ramesh", "kind_is_code"),
         ("kind", "episodic\n", "kind_is_code"),
         ("kind", "é", "kind_is_code"),
@@ -209,11 +214,12 @@ async def test_only_the_class_of_an_error_is_kept(
     owner = await connect("owner")
     async with acting(owner, tenant):
         await owner.execute(
-            "insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id)"
-            " values ($1, 'index', 'vector-1', gen_random_uuid())",
+            "insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id, lease)"
+            " values ($1, 'index', 'vector-1', gen_random_uuid(), $2)",
             tenant,
+            LEASE,
         )
-    defer = "select memory.defer_purges($1, 'index', '{vector-1}', $2, '1 minute')"
+    defer = f"select memory.defer_purges($1, 'index', '{{vector-1}}', '{LEASE}', $2, '1 minute')"
     with pytest.raises(asyncpg.CheckViolationError) as caught:
         async with acting(client, tenant):
             await client.execute(defer, tenant, error)
