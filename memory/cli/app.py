@@ -19,6 +19,7 @@ from memory.cli import (
     installing,
     purging,
     reembedding,
+    scrubbing,
     showing,
     tombstones,
 )
@@ -52,6 +53,7 @@ _OWNER, _APPLICATION, _ANY = "As the owner", "As the application", "Without a da
 app.command("upgrade", rich_help_panel=_OWNER)(installing.upgrade)
 app.command("verify", rich_help_panel=_OWNER)(checking.verify)
 app.command("check", rich_help_panel=_OWNER)(checking.check)
+app.command("scrub", rich_help_panel=_OWNER)(scrubbing.scrub)
 app.command("fold", rich_help_panel=_OWNER)(counts.fold)
 app.command("reembed", rich_help_panel=_OWNER)(reembedding.reembed)
 app.add_typer(indexes.app, name="indexes", rich_help_panel=_OWNER)

@@ -39,6 +39,7 @@ def test_these_are_the_commands() -> None:
         "verify",
         "check",
         "fold",
+        "scrub",
         "forget",
         "history",
         "export",
