@@ -29,11 +29,16 @@ async def called(make: Callable[[], Awaitable[T]], limit: timedelta) -> T:
 
     So a ``CancelledError`` that the callee raises itself is a failure like any other, while one
     that comes from our caller cancels the call and passes on. A call that does not answer in time
-    is cancelled; one that even that does not end is left behind.
+    is cancelled; one that even that does not end is left behind. A ``SystemExit`` is its failure
+    too: it would end the loop, and with it the caller that waits for what was committed.
     """
 
     async def run() -> T:
-        return await make()
+        try:
+            return await make()
+        except SystemExit:
+            pass
+        raise CallFailedError("SystemExit")
 
     task = asyncio.ensure_future(run())
     try:
@@ -48,9 +53,16 @@ async def called(make: Callable[[], Awaitable[T]], limit: timedelta) -> T:
         raise CallFailedError("CancelledError")
     error = task.exception()
     if error is not None:
-        kind = type(error).__name__
-        raise CallFailedError(kind if _CLASS.fullmatch(kind) else "Exception")
+        raise CallFailedError(_kind(error))
     return task.result()
+
+
+def _kind(error: BaseException) -> str:
+    """Return the name of the class, as the class itself has it: a metaclass can say anything."""
+    if isinstance(error, CallFailedError):
+        return error.kind
+    kind = type.__dict__["__name__"].__get__(type(error))
+    return kind if _CLASS.fullmatch(kind) else "Exception"
 
 
 async def _ended(task: asyncio.Task[T]) -> None:

@@ -139,23 +139,29 @@ async def _confirmed(index: DerivedIndex, debts: Sequence[Debt], limit: timedelt
     retained = {debt.artefact_id for debt in debts if debt.retained}
     if owed:
         await called(lambda: index.purge(list(owed)), limit)
-    present: Any = getattr(index, "present", None)
-    if present is None:
-        return retained.union(owed)
     asked = [debt.artefact_id for debt in debts]
-    remaining = _subset(await called(lambda: present(list(asked)), limit), asked)
+    remaining = await called(lambda: _remaining(index, asked), limit)
     return retained.union(owed) - (remaining - retained)
+
+
+async def _remaining(index: DerivedIndex, asked: Sequence[str]) -> set[str]:
+    """Ask which of the ids are still there; of an index that cannot be asked, none.
+
+    To be called as a whole: an answer too can raise, when it is looked at.
+    """
+    present: Any = getattr(index, "present", None)
+    return set() if present is None else _subset(await present(list(asked)), asked)
 
 
 def _subset(answer: object, asked: Collection[str]) -> set[str]:
     """Return the ids in an answer of ``present``; what is no subset is no answer."""
     if not isinstance(answer, Collection) or isinstance(answer, str | bytes):
-        raise CallFailedError("TypeError")
+        raise TypeError
     found = set()
     for item in answer:
         if not isinstance(item, str):
-            raise CallFailedError("TypeError")
+            raise TypeError
         found.add(item)
     if not found <= set(asked):
-        raise CallFailedError("ValueError")
+        raise ValueError
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -61,12 +62,63 @@ class Verified(Index):
         return [] if self.fault is None else self.fault(artefact_ids)
 
 
+class Unasked(Verified):
+    """Raises when it is asked for ``present`` itself; plugging it in asks a few times too."""
+
+    looks = 0
+
+    @property
+    def present(self):
+        self.looks += 1
+        if self.fault is not None and self.looks > 2:
+            raise self.fault
+        return self.answer
+
+    async def answer(self, artefact_ids):
+        return []
+
+
+class Unreadable(Collection):
+    """An answer that raises when it is read."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def __contains__(self, item):
+        return True
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        raise LookupError(*self.asked)
+
+
+class Unhashable(str):
+    def __hash__(self):
+        raise LookupError(self)
+
+
+class Nameless(type):
+    """A metaclass that has no name for its class."""
+
+    @property
+    def __name__(cls):
+        raise LookupError("of Ann")
+
+
+class Unnamed(OSError, metaclass=Nameless):
+    pass
+
+
 FAULTS = {
     "an exception": (Index, ConnectionError("of Ann"), "ConnectionError"),
     "not found": (Index, KeyError("of Ann"), "KeyError"),
     "an exit": (Index, Odd("of Ann"), "Odd"),
     "a cancellation of its own": (Index, asyncio.CancelledError("of Ann"), "CancelledError"),
     "a class without a name": (Index, type("A nn", (OSError,), {})("of Ann"), "Exception"),
+    "a class whose name raises": (Index, Unnamed("of Ann"), "Unnamed"),
+    "an end of the process": (Index, SystemExit("of Ann"), "SystemExit"),
     "no answer": (Index, "hangs", "TimeoutError"),
     "no answer and no end": (Index, "hangs on", "TimeoutError"),
     "present raises": (Verified, OSError("of Ann"), "OSError"),
@@ -77,6 +129,9 @@ FAULTS = {
     "present answers false": (Verified, lambda ids: False, "TypeError"),
     "present answers numbers": (Verified, lambda ids: [1], "TypeError"),
     "present answers something else": (Verified, lambda ids: ["of Zoe"], "ValueError"),
+    "present is not to be had": (Unasked, OSError("of Ann"), "OSError"),
+    "present answers what raises": (Verified, Unreadable, "LookupError"),
+    "present answers no real string": (Verified, lambda ids: [Unhashable(ids[0])], "LookupError"),
 }
 
 
@@ -108,6 +163,7 @@ async def test_a_purge_that_is_not_confirmed_stays_owed(memory_factory, plugs, l
     assert odd.ended == (1 if cause in ("hangs", "hangs on") and kind is Index else 0)
     assert f"index odd did not purge: {said}" in logs.text
     assert "of Ann" not in logs.text
+    assert (await acme.purge_outstanding()).outstanding == ("odd",)
     odd.fault = None
     assert (await acme.purge_outstanding()).settled == 1
     assert (await acme.forget(subject_key=ANN)).complete
