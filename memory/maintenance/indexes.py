@@ -73,10 +73,10 @@ async def build_index(
             raise InstallError("HNSW indexes need pgvector 0.8 or newer: create extension vector")
         kind = "halfvec" if halfvec else "vector"
         name = f"records_hnsw_{dimensions}{'_half' if halfvec else ''}"
+        held = hnsw.indexed("embedding", measured.extension, dimensions, halfvec=halfvec)
         statement = (
             f"create index concurrently {name} on memory.records using hnsw"
-            f" ((embedding::{measured.extension}.{kind}({dimensions}))"
-            f" {measured.extension}.{kind}_cosine_ops)"
+            f" (({held}) {measured.extension}.{kind}_cosine_ops)"
             f" with (m = {m}, ef_construction = {ef_construction})"
             f" where embedding_dims = {dimensions}"
         )

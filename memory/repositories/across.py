@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import fetch
 from memory.ports import Query
+from memory.repositories import hnsw
 from memory.repositories.conditions import Shape, conditions, values
 from memory.repositories.meaning import COMPARABLE
 from memory.repositories.rows import COLUMNS, LINKS, hits
@@ -147,8 +148,10 @@ def _compared(shape: Shape, extension: str, first: int) -> str:
     )"""
 
 
-def _scanned(shape: Shape, extension: str, kind: str, size: int) -> str:
+def _scanned(shape: Shape, extension: str, halfvec: bool, size: int) -> str:
     """Return the nearest that the index yields, if the candidates are many."""
+    held = hnsw.indexed("r.embedding", extension, size, halfvec=halfvec)
+    asked = hnsw.indexed("$4::real[]", extension, size, halfvec=halfvec)
     return f"""(
         with c as materialized (
             select r.record_id, r.embedding::{extension}.vector({size}) operator({extension}.<=>)
@@ -157,8 +160,7 @@ def _scanned(shape: Shape, extension: str, kind: str, size: int) -> str:
             where r.tenant_key = s.t and not n.few and n.usable and r.embedding_dims = {size}
                 and coalesce(r.embedding_model = $5::text, true)
                 and {conditions(shape, first=_FILTERS[True])}
-            order by r.embedding::{extension}.{kind}({size}) operator({extension}.<=>)
-                (select $4::real[]::{extension}.{kind}({size}))
+            order by {held} operator({extension}.<=>) (select {asked})
             limit $9
         )
         select c.record_id, 1 - c.distance as score, (select count(*) from c as every) as fetched
@@ -176,7 +178,7 @@ _USABLE: Final = """(
 
 
 @lru_cache
-def _across(shape: Shape, extension: str, named: bool, index: tuple[str, int] | None) -> str:
+def _across(shape: Shape, extension: str, named: bool, index: tuple[bool, int] | None) -> str:
     first = _FILTERS[index is not None]
     settings, counted, few, usable = "", "0", "$7::integer is null", "null::boolean"
     found = _compared(shape, extension, first)
@@ -218,9 +220,7 @@ async def across(
     few: int | None = None,
 ) -> Across:
     """Compare all candidates; where there is an index, only if they are ``few`` or fewer."""
-    through = (
-        None if index is None else ("halfvec" if index.halfvec else "vector", index.dimensions)
-    )
+    through = None if index is None else (index.halfvec, index.dimensions)
     wanted = depth(query.limit)
     rows = await fetch(
         connection,

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import AnyRow, fetch
 from memory.types import VectorIndex
 
-__all__ = ["COLUMNS", "FROM", "indexes", "listed"]
+__all__ = ["COLUMNS", "FROM", "indexed", "indexes", "listed"]
 
 COLUMNS: Final = """
     x.relname::text as index_name, i.indisvalid as index_valid,
@@ -28,13 +28,32 @@ FROM: Final = """
 """
 """Rows of these columns are what :func:`indexes` reads."""
 
-_DEFINITION: Final = re.compile(
-    r"USING hnsw \(\(\(embedding\)::(?:.+\.)?(?P<type>vector|halfvec)\((?P<dimensions>\d+)\)\)"
-    r" (?:.+\.)?(?P=type)_cosine_ops\)(?: WITH \((?P<options>.*)\))?"
-    r" WHERE \(embedding_dims = (?P=dimensions)\)"
-)
+_S: Final = r"(?:.+\.)?"  # the schema of pgvector, where it is not on the search path
+_EXPRESSIONS: Final = {
+    "vector": rf"\(embedding\)::{_S}vector\((\d+)\)",
+    "halfvec": rf"\({_S}l2_normalize\(\(embedding\)::{_S}vector\((\d+)\)\)\)::{_S}halfvec\(\1\)",
+}
+_DEFINITIONS: Final = {
+    kind: re.compile(
+        rf"USING hnsw \(\({expression}\) {_S}{kind}_cosine_ops\)(?: WITH \((?P<options>.*)\))?"
+        r" WHERE \(embedding_dims = \1\)"
+    )
+    for kind, expression in _EXPRESSIONS.items()
+}
 # What pgvector takes where the definition does not say.
 _DEFAULTS: Final = {"m": 16, "ef_construction": 64}
+
+
+def indexed(value: str, extension: str, dimensions: int, *, halfvec: bool) -> str:
+    """Return what an index holds of a vector, as SQL: in half precision, its direction only.
+
+    Half precision ends at 65,504, and what is below 6e-8 is zero there; a vector may be longer or
+    shorter. Its length does not matter to a cosine.
+    """
+    full = f"{value}::{extension}.vector({dimensions})"
+    if not halfvec:
+        return full
+    return f"{extension}.l2_normalize({full})::{extension}.halfvec({dimensions})"
 
 
 def indexes(rows: list[AnyRow]) -> tuple[VectorIndex, ...]:
@@ -49,15 +68,16 @@ def indexes(rows: list[AnyRow]) -> tuple[VectorIndex, ...]:
 
 
 def _index(row: AnyRow) -> VectorIndex | None:
-    matched = _DEFINITION.search(row.index_definition)
+    found = {kind: form.search(row.index_definition) for kind, form in _DEFINITIONS.items()}
+    kind, matched = next(((k, m) for k, m in found.items() if m is not None), ("", None))
     if matched is None:
         return None
     given = re.findall(r"(m|ef_construction)='(\d+)'", matched["options"] or "")
     options = _DEFAULTS | {name: int(value) for name, value in given}
     return VectorIndex(
         name=row.index_name,
-        dimensions=int(matched["dimensions"]),
-        halfvec=matched["type"] == "halfvec",
+        dimensions=int(matched[1]),
+        halfvec=kind == "halfvec",
         m=options["m"],
         ef_construction=options["ef_construction"],
         valid=row.index_valid,

@@ -178,6 +178,26 @@ async def test_a_halfvec_index_is_ranked_by_full_precision(
         check(await memory.recall("acme", embedding=asked, limit=10), expected["acme"])
 
 
+@pytest.mark.parametrize("length", [1e14, 1e6, 1e-9, 1e-14])
+async def test_half_precision_has_room_for_every_length_of_a_vector(
+    place: Database, asked: list[float], expected: dict[str, Recall], length: float
+) -> None:
+    await drop_index(place.owner_url, dimensions=DIMENSIONS)
+    scaled = [value * length for value in asked]
+    async with opened(PostgresStore(place.app_url)) as memory:
+        for built in (False, True):
+            told = await memory.remember(
+                "acme", text="as near as can be", subject_keys="dana", embedding=scaled
+            )
+            await build_index(place.owner_url, dimensions=DIMENSIONS, halfvec=True)
+            found = await memory.recall("acme", embedding=scaled, limit=20, metadata={})
+            assert "through an HNSW index" in found.note
+            assert told.record.record_id in ids(found)[:3], built
+            await memory.forget_record("acme", record_id=told.record.record_id)
+        await memory.remember("acme", text="beside it", subject_keys="li", embedding=scaled)
+        check(await memory.recall("other", embedding=scaled, limit=10), expected["other"])
+
+
 async def test_an_index_that_went_is_missed_by_nobody(
     place: Database,
     inspector: Connection,
