@@ -14,18 +14,19 @@ from memory.ports import Query
 from memory.repositories.conditions import Shape
 from memory.repositories.scoring import KEYWORD
 from memory.repositories.tenancy import SETTING
-from memory.repositories.words import found_by_words, held, parameters
+from memory.repositories.weighing import has_many, held
+from memory.repositories.words import found_by_words, parameters
 
 __all__ = ["adjacent", "scores"]
 
 
 @lru_cache
-def _scores(shape: Shape, extension: str | None) -> str:
+def _scores(shape: Shape, extension: str | None, many: bool) -> str:
     if extension is None:
-        tables, best = found_by_words(shape, KEYWORD, first=7)
+        tables, best = found_by_words(shape, KEYWORD, first=7, many=many)
         compared = "r.embedding, r.embedding_model"
     else:
-        tables, best = found_by_words(shape, KEYWORD, first=9)
+        tables, best = found_by_words(shape, KEYWORD, first=9, many=many)
         compared = f"""case
         when r.embedding_dims = cardinality($7::real[])
             and coalesce(r.embedding_model = $8::text, true)
@@ -44,7 +45,7 @@ cross join lateral (
     union all
     select u.id, {KEYWORD.final}, null
     from memory.each($6::uuid[]) as u (id)
-    cross join lateral {held(KEYWORD, "u.id")} as x
+    cross join lateral {held(KEYWORD, "u.id", many=many)} as x
     where not exists (select from best as b where b.record_id = u.id)
     limit $3 + cardinality($6::uuid[])
 ) as c
@@ -70,7 +71,7 @@ async def scores(
     vector = [] if extension is None else [query.embedding, query.embedding_model]
     return await fetch(
         connection,
-        _scores(Shape.of(query.filters), extension),
+        _scores(Shape.of(query.filters), extension, has_many(query)),
         *parameters(tenant_key, query, list(near), *vector),
     )
 

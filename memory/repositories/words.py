@@ -30,19 +30,16 @@ from memory.ports import Query
 from memory.repositories.conditions import Shape, candidates, values
 from memory.repositories.rows import answer, hits
 from memory.repositories.scoring import LEXICAL, Scoring
+from memory.repositories.weighing import TERMS, WEIGHTS, has_many, held, terms
 from memory.types import Hit
 
-__all__ = ["by_words", "found_by_words", "held", "parameters"]
+__all__ = ["by_words", "found_by_words", "parameters"]
 
-# Postings to read before the bound is tried; a look-up costs about five read in order.
-_BUDGET: Final = "greatest(10000, least(t.n / 4, 20000 + t.n / 20))"
 _LOOK_UP: Final = 5
 _SEEDS: Final = "least(greatest(128, 2 * $3), 4000 / greatest(1, (select rest.n from rest)))"
 # Records to walk through at most, where so few of them are expected to hold what is looked for.
 _WALK: Final = 20_000
 _STEPS: Final = 5_000
-# Counts that lexical adds up where they were not folded for long: it uses them for budgets only.
-_DELTAS: Final = 5_000
 _RAREST: Final = "(select k.term from ranked as k order by k.df, k.term limit 1)"
 # Slack for sums that were added up in another order.
 _SLACK: Final = "1e-8::float8"
@@ -54,52 +51,6 @@ def _scan(columns: str) -> str:
             select p.record_id{columns} from memory.postings as p
             where p.tenant_key = s.t and p.term = k.term offset 0
         ) as p"""
-
-
-def held(scoring: Scoring, record: str, where: str = "true") -> str:
-    """Return what the record gets for the terms ``k`` of ``ranked`` that it holds, as ``got``."""
-    return f"""(
-            select coalesce(sum({scoring.gain}), 0) as got
-            from ranked as k
-            cross join lateral (
-                select p.frequency, p.term_count from memory.postings as p
-                where p.tenant_key = s.t and p.term = k.term and p.record_id = {record} offset 0
-            ) as p
-            where {where}
-        )"""
-
-
-def terms(scoring: Scoring) -> str:
-    """Return the tables ``totals`` and ``ranked``: the terms that occur, with their weights."""
-    # To lexical only matters which terms are rare: it need not count to the end.
-    capped = "" if scoring.exact_df else f"limit (select ({_BUDGET})::bigint from totals as t)"
-    newest = "" if scoring.exact_df else f"order by c.delta_id desc limit {_DELTAS}"
-    return f"""totals as materialized (
-        select coalesce(sum(c.records), 0)::float8 as n, coalesce(sum(c.terms), 0)::float8 as terms
-        from (
-            select c.records, c.terms from memory.tenant_counts as c
-            where c.tenant_key = s.t {newest}
-        ) as c
-    ), counted as materialized (
-        select k.term, d.df
-        from memory.each($4::text[]) as k (term)
-        cross join lateral (
-            select count(*) as df from (
-                select from memory.postings as p
-                where p.tenant_key = s.t and p.term = k.term {capped}
-            ) as p
-        ) as d
-    ), ranked as materialized (
-        select
-            c.term,
-            c.df,
-            {scoring.most} as most,
-            greatest(t.terms, 1) / greatest(t.n, 1) as mean,
-            ln(c.df / greatest(t.n, c.df)) as share,
-            sum(c.df) over (order by c.df, c.term) <= {_BUDGET} as rare
-        from counted as c cross join totals as t
-        where c.df > 0
-    )"""
 
 
 def _visible(shape: Shape, record: str, first: int) -> str:
@@ -236,14 +187,16 @@ def _sums(scoring: Scoring) -> str:
             where {exhaustive} and (l.got is null or {_reaches("p.got", "p.record_id")})"""
 
 
-def found_by_words(shape: Shape, scoring: Scoring, *, first: int) -> tuple[str, str]:
+def found_by_words(
+    shape: Shape, scoring: Scoring, *, first: int, many: bool = False
+) -> tuple[str, str]:
     """Return the tables, and the query for the best ``$3`` records: id, score and way.
 
     ``$4`` are the terms, ``$5`` the least score or null; filters count from ``first``.
     """
     if shape.subjects:
-        score = held(scoring, "r.record_id")
-        tables, way = _TERMS if scoring is LEXICAL else terms(scoring), "'person'"
+        score = held(scoring, "r.record_id", many=many)
+        tables, way = TERMS if scoring is LEXICAL else terms(scoring), "'person'"
         matched = f"""
             select x.record_id, {scoring.final} as score
             from (
@@ -263,6 +216,8 @@ def found_by_words(shape: Shape, scoring: Scoring, *, first: int) -> tuple[str, 
             ) as h
             cross join lateral {_visible(shape, "h.record_id", first)} as v"""
         way = "(select v.way from verdict as v)"
+    if many:
+        tables += WEIGHTS
     return (
         tables,
         f"""
@@ -274,14 +229,12 @@ def found_by_words(shape: Shape, scoring: Scoring, *, first: int) -> tuple[str, 
     )
 
 
-# A person's records are few: no list is read, so that none needs counting.
-_TERMS: Final = "ranked as materialized (select k.term from memory.each($4::text[]) as k (term))"
 _NONE: Final = "whole as (select null::uuid as record_id, 0::float8 as got where false)"
 
 
 @lru_cache
-def _by_words(shape: Shape, scoring: Scoring) -> str:
-    tables, best = found_by_words(shape, scoring, first=6)
+def _by_words(shape: Shape, scoring: Scoring, many: bool) -> str:
+    tables, best = found_by_words(shape, scoring, first=6, many=many)
     return answer(f"with {tables} {best}", "way")
 
 
@@ -289,7 +242,8 @@ async def by_words(
     connection: AsyncConnection, tenant_key: str, query: Query, scoring: Scoring
 ) -> tuple[list[Hit], str]:
     """Return the best records by their words, and which way they were found."""
-    statement = _by_words(Shape.of(query.filters), scoring)
+    shape = Shape.of(query.filters)
+    statement = _by_words(shape, scoring, shape.subjects and has_many(query))
     rows = await fetch(connection, statement, *parameters(tenant_key, query))
     return hits(tenant_key, rows), rows[0].way if rows else ""
 

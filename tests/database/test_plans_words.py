@@ -20,6 +20,7 @@ from servers import Database, Postgres
 from stores import record_statements
 
 RECORDS = 30_000
+FEW = 300
 # A word for the records whose number the value divides, beside one that only ten of them share.
 EVERY = {"half": 2, "third": 3, "tenth": 10, "rare": 100}
 WORDS = f"""
@@ -38,7 +39,9 @@ WORDS = f"""
         case when n % 7 = 0 then now() end
     from told;
     insert into memory.record_subjects (tenant_key, record_id, subject_key, subject_hash)
-    select 'acme', record_id, 'ann', encode(sha256('ann'), 'hex') from told;
+    select 'acme', record_id, 'ann', encode(sha256('ann'), 'hex') from told
+    union all
+    select 'acme', record_id, 'bob', encode(sha256('bob'), 'hex') from told where n <= {FEW};
     insert into memory.postings (tenant_key, term, record_id, term_count)
     select 'acme', w.word, record_id, cardinality(words)
     from told cross join unnest(words) as w (word);
@@ -83,12 +86,14 @@ async def app_role(crowded: Database) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def sent_by(crowded: Database, strategy: Any, text: str) -> tuple[str, list[Any]]:
+async def sent_by(
+    crowded: Database, strategy: Any, text: str, **filters: Any
+) -> tuple[str, list[Any]]:
     """How the answer was found, and the statements that found it."""
     engine = create_async_engine(normalize_url(crowded.app_url), pool_size=1, max_overflow=0)
     memory = Memory(PostgresStore(engine), redactor=None, subject_pepper="pepper")
     sent = record_statements(engine)
-    answer = await memory.recall("acme", text=text, strategy=strategy)
+    answer = await memory.recall("acme", text=text, strategy=strategy, **filters)
     await engine.dispose()
     assert answer.exact
     assert answer.hits
@@ -149,6 +154,23 @@ async def test_common_terms_are_counted_and_not_read_where_they_cannot_matter(
     # Each list is counted once, by lexical no further than matters; what is read is read again.
     assert shares[BOUNDED] < 1.4
     assert shares[EXHAUSTIVE] > 1.6
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("strategy", ["lexical", "keyword", "hybrid"])
+async def test_a_question_of_thousands_of_words_is_not_asked_of_each_record(
+    crowded: Database, app_role: Connection, strategy: str, mode: str
+) -> None:
+    words = [f"w{n}" for n in range(2_000)]
+    filters = {"embedding": [1.0]} if strategy == "hybrid" else {}
+    _, sent = await sent_by(
+        crowded, strategy, " ".join(words), subject_keys="bob", limit=1_000, **filters
+    )
+    plan = await explained(app_role, *sent[-1], mode)
+    scans = [node for node in nodes(plan) if node.get("Relation Name") == "postings"]
+    # Each record's words are read once, and by BM25 each term is counted once.
+    assert {node.get("Index Name") for node in scans} >= {"postings_record"}
+    assert sum(node["Actual Loops"] for node in scans) <= FEW + len(words)
 
 
 async def test_hidden_records_hold_no_bound_up(crowded: Database) -> None:

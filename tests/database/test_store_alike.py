@@ -68,7 +68,10 @@ asked = st.fixed_dictionaries(
     {
         "tenant": st.sampled_from(TENANTS),
         "strategy": st.sampled_from(["lexical", "keyword", "hybrid", "vector", "recent"]),
-        "text": words.map(" ".join),
+        # Of many words not each is looked up in a person's records.
+        "text": st.tuples(words, st.sampled_from([[], [f"w{n}" for n in range(20)]])).map(
+            lambda pair: " ".join(pair[0] + pair[1])
+        ),
         "embedding": st.sampled_from(QUESTIONS),
         "limit": st.sampled_from([1, 2, 3, 8]),
     },

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 
 from memory import InMemoryStore, Memory
-from memory.repositories import hybrid, words
+from memory.repositories import hybrid, weighing, words
 from memory.service import base
 from memory.stores.postgres import PostgresStore
 from servers import Database
@@ -94,7 +94,7 @@ async def pair(
 ) -> AsyncIterator[tuple[Memory, Memory]]:
     """The store without a server and PostgreSQL, furnished alike; ways are taken sooner."""
     if request.param != "as shipped":
-        monkeypatch.setattr(words, "_BUDGET", "40" if request.param == "few are read" else "200")
+        monkeypatch.setattr(weighing, "_BUDGET", "40" if request.param == "few are read" else "200")
         monkeypatch.setattr(words, "_SEEDS", "greatest(4, 2 * $3)")
         monkeypatch.setattr(words, "_STEPS", 40)
         monkeypatch.setattr(words, "_WALK", 120)
