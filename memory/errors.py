@@ -137,7 +137,14 @@ class RetryableError(MemoryServiceError):
 
 
 class StoreUnavailableError(MemoryServiceError):
-    """The database cannot be reached, was shut down, or cancelled the statement."""
+    """The database cannot be reached, was shut down, or gave the statement up.
+
+    ``sqlstate`` is the server's code, None where it said none.
+    """
+
+    def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
 
 
 class InstallError(MemoryServiceError):

@@ -118,9 +118,11 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
     if sqlstate == "25006":
         return InstallError("the database or the role is read-only (SQLSTATE 25006)")
     if sqlstate in _LOGIN:
-        return StoreUnavailableError(f"{_LOGIN[sqlstate]} (SQLSTATE {sqlstate})")
+        return StoreUnavailableError(f"{_LOGIN[sqlstate]} (SQLSTATE {sqlstate})", sqlstate=sqlstate)
     if sqlstate in _UNPREPARED:
         return InstallError("a pooler loses prepared statements: PostgresStore(url, pooler=True)")
     if sqlstate == "25P01":
         return InvalidInputError("connection", "must be in a transaction, not in autocommit")
-    return StoreUnavailableError(f"the database gave up on the statement (SQLSTATE {sqlstate})")
+    return StoreUnavailableError(
+        f"the database gave up on the statement (SQLSTATE {sqlstate})", sqlstate=sqlstate
+    )

@@ -22,6 +22,7 @@ __all__ = [
     "comparable",
     "cosine",
     "norm",
+    "square",
     "vector",
 ]
 
@@ -80,13 +81,22 @@ def _real(value: object, field: str) -> float:
 
 def norm(values: Sequence[float]) -> float:
     """Return the Euclidean length, in float64; it is finite when all float32 values are."""
-    return math.sqrt(sum(map(mul, values, values)))
+    return math.sqrt(square(values))
 
 
-def cosine(left: Iterable[float], right: Iterable[float], norms: float) -> float:
-    """Return the cosine similarity, in float64; ``norms`` is the product of both lengths."""
+def square(values: Sequence[float]) -> float:
+    """Return the square of the Euclidean length."""
+    squared: float = sum(map(mul, values, values))
+    return squared
+
+
+def cosine(left: Iterable[float], right: Iterable[float], squares: float) -> float:
+    """Return the cosine similarity, in float64; ``squares`` is the product of both squared lengths.
+
+    Its root, not a product of roots: of equal vectors the cosine is 1, not next to it.
+    """
     product: float = sum(map(mul, left, right))
-    return max(-1.0, min(1.0, product / norms))
+    return max(-1.0, min(1.0, product / math.sqrt(squares)))
 
 
 def comparable(

@@ -15,30 +15,29 @@ from memory.types import VectorIndex
 
 __all__ = ["COLUMNS", "FROM", "indexed", "indexes", "listed"]
 
+# Not pg_get_indexdef: it looks past the snapshot, and fails on an index that is being dropped.
 COLUMNS: Final = """
-    x.relname::text as index_name, i.indisvalid as index_valid,
-    pg_catalog.pg_get_indexdef(i.indexrelid) as index_definition,
-    pg_catalog.pg_relation_size(i.indexrelid) as index_bytes
+    x.relname::text as index_name, i.indisvalid as index_valid, o.opcname::text as index_class,
+    pg_catalog.pg_get_expr(i.indexprs, i.indrelid) as index_expression,
+    pg_catalog.pg_get_expr(i.indpred, i.indrelid) as index_predicate,
+    x.reloptions::text[] as index_options,
+    coalesce(pg_catalog.pg_relation_size(i.indexrelid), 0) as index_bytes
 """
 FROM: Final = """
     pg_catalog.pg_index as i
     join pg_catalog.pg_class as x on x.oid = i.indexrelid
     join pg_catalog.pg_am as a on a.oid = x.relam and a.amname = 'hnsw'
         and i.indrelid = pg_catalog.to_regclass('memory.records')
+    join pg_catalog.pg_opclass as o on o.oid = i.indclass[0]
 """
 """Rows of these columns are what :func:`indexes` reads."""
 
 _S: Final = r"(?:.+\.)?"  # the schema of pgvector, where it is not on the search path
 _EXPRESSIONS: Final = {
-    "vector": rf"\(embedding\)::{_S}vector\((\d+)\)",
-    "halfvec": rf"\({_S}l2_normalize\(\(embedding\)::{_S}vector\((\d+)\)\)\)::{_S}halfvec\(\1\)",
-}
-_DEFINITIONS: Final = {
-    kind: re.compile(
-        rf"USING hnsw \(\({expression}\) {_S}{kind}_cosine_ops\)(?: WITH \((?P<options>.*)\))?"
-        r" WHERE \(embedding_dims = \1\)"
-    )
-    for kind, expression in _EXPRESSIONS.items()
+    "vector": re.compile(rf"\(embedding\)::{_S}vector\((\d+)\)"),
+    "halfvec": re.compile(
+        rf"\({_S}l2_normalize\(\(embedding\)::{_S}vector\((\d+)\)\)\)::{_S}halfvec\(\1\)"
+    ),
 }
 # What pgvector takes where the definition does not say.
 _DEFAULTS: Final = {"m": 16, "ef_construction": 64}
@@ -68,15 +67,20 @@ def indexes(rows: list[AnyRow]) -> tuple[VectorIndex, ...]:
 
 
 def _index(row: AnyRow) -> VectorIndex | None:
-    found = {kind: form.search(row.index_definition) for kind, form in _DEFINITIONS.items()}
-    kind, matched = next(((k, m) for k, m in found.items() if m is not None), ("", None))
-    if matched is None:
+    for kind, expression in _EXPRESSIONS.items():
+        matched = expression.fullmatch(row.index_expression or "")
+        if matched is not None and row.index_class == f"{kind}_cosine_ops":
+            break
+    else:
         return None
-    given = re.findall(r"(m|ef_construction)='(\d+)'", matched["options"] or "")
+    dimensions = int(matched[1])
+    if row.index_predicate != f"(embedding_dims = {dimensions})":
+        return None
+    given = (option.split("=") for option in row.index_options or ())
     options = _DEFAULTS | {name: int(value) for name, value in given}
     return VectorIndex(
         name=row.index_name,
-        dimensions=int(matched[1]),
+        dimensions=dimensions,
         halfvec=kind == "halfvec",
         m=options["m"],
         ef_construction=options["ef_construction"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Final
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -104,24 +105,30 @@ async def count_others(connection: AsyncConnection, tenant_key: str, query: Quer
 def _pool(shape: Shape) -> str:
     return f"""
 {SETTING}
-select p.record_id, p.embedding, p.embedding_model from s
+select p.record_id, p.embedding from s
 cross join lateral (
-    select r.record_id, r.embedding, r.embedding_model
-    from {candidates(shape, first=4)}
-        and r.embedding is not null
+    select r.record_id, case when {COMPARABLE} then r.embedding end as embedding
+    from {candidates(shape, first=7)}
+        and r.embedding is not null and ($6::uuid is null or r.record_id < $6)
     order by r.record_id desc
     limit $3
 ) as p
+order by p.record_id desc
 """
 
 
-async def pool(connection: AsyncConnection, tenant_key: str, query: Query) -> list[AnyRow]:
-    """Return the newest candidates with their vectors, one more than the pool if there are more."""
+async def pool(
+    connection: AsyncConnection, tenant_key: str, query: Query, below: UUID | None, most: int
+) -> list[AnyRow]:
+    """Return the newest candidates below an id, each with its vector if that is comparable."""
     return await fetch(
         connection,
         _pool(Shape.of(query.filters)),
         tenant_key,
         query.filters.now,
-        POOL + 1,
+        most,
+        query.embedding,
+        query.embedding_model,
+        below,
         *values(query.filters),
     )

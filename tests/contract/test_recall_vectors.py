@@ -46,6 +46,17 @@ async def test_scores_agree_with_float64_arithmetic(acme):
     )
 
 
+@pytest.mark.parametrize("vector", [[0.1] * 3, [1e-3, 7.77, 3.1], [0.7, -0.1, 0.9]], ids=str)
+async def test_what_is_the_same_meets_a_least_score_of_one(acme, vector):
+    same = await told(acme, "same", vector)
+    longer = await told(acme, "longer", [2 * value for value in vector])
+    await told(acme, "beside it", [vector[0] + 0.05, *vector[1:]])
+    for more in ({}, {"subject_keys": "p"}):
+        found = await acme.recall(embedding=vector, min_score=1.0, **more)
+        assert [hit.record for hit in found.hits] == [longer, same]
+        assert [hit.score for hit in found.hits] == [1.0, 1.0]
+
+
 async def test_ties_go_to_the_greater_id(acme):
     ids = [UUID(int=n) for n in (5, 1 << 127, 9, (1 << 127) + 1)]
     for record_id in ids:

@@ -93,9 +93,9 @@ def _adjacent(shelf: Shelf, chosen: Collection[UUID]) -> list[tuple[UUID, UUID]]
 
 def _cosine(rows: Sequence[Row], query: Query) -> _Scored:
     asked = query.embedding or ()
-    norm = vectors.norm(asked)
+    square = vectors.square(asked)
     return [
-        (vectors.cosine(asked, row.embedding, norm * row.norm), row.record.record_id)
+        (vectors.cosine(asked, row.embedding, square * row.square), row.record.record_id)
         for row in rows
         if row.embedding is not None and not _skipped(row, query)
     ]

@@ -35,7 +35,7 @@ class Row:
     terms: Mapping[str, int]
     length: int
     embedding: array[float] | None
-    norm: float
+    square: float
 
     def relate(self, subjects: Iterable[Subject], *, directly: bool) -> None:
         """Link more subjects; one that is linked already stays as it is."""
@@ -219,7 +219,7 @@ class Shelf:
             terms=draft.terms,
             length=draft.length,
             embedding=embedding,
-            norm=0.0 if embedding is None else vectors.norm(embedding),
+            square=0.0 if embedding is None else vectors.square(embedding),
         )
 
     def _add(self, row: Row, now: datetime) -> None:

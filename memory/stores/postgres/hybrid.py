@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from uuid import UUID
 
 from memory import ranking, vectors
 from memory.database import Access, AnyRow
 from memory.ports import Found, Query
-from memory.repositories import hybrid, reads
+from memory.repositories import hybrid
 from memory.repositories.measuring import Measured
 from memory.stores.postgres import meaning
-from memory.types import Hit
 
 __all__ = ["find"]
 
@@ -34,15 +32,12 @@ async def find(access: Access, tenant_key: str, query: Query, measured: Measured
     if query.neighbours and candidates:
         adjacent = await access.single(lambda c: hybrid.adjacent(c, tenant_key, candidates))
     fused = ranking.fuse(candidates, neighbours=query.neighbours, adjacent=adjacent)
-    scored = ranking.best(ranking.at_least(fused, query.min_score), query.limit)
-    fetched = partial(reads.by_ids, tenant_key=tenant_key, record_ids=[item for _, item in scored])
-    records = await access.single(fetched) if scored else {}
+    scored = ranking.at_least(fused, query.min_score)
+    hits = await meaning.best_of(access, tenant_key, scored, query.limit)
     by_words = sum(row.way is not None for row in rows)
     return replace(
         near,
-        hits=tuple(
-            Hit(record=records[item], score=score) for score, item in scored if item in records
-        ),
+        hits=hits,
         exact=near.exact and max(len(ids), by_words) < depth,
         how=f"{ranking.candidates_note(depth)}; by vector: {near.how}",
     )
@@ -51,7 +46,7 @@ async def find(access: Access, tenant_key: str, query: Query, measured: Measured
 def _compared(rows: Iterable[AnyRow], query: Query) -> Iterable[tuple[AnyRow, float | None]]:
     """Pair each row with its cosine, computed here where the database has no pgvector."""
     asked = query.embedding or ()
-    length = vectors.norm(asked)
+    square = vectors.square(asked)
     for row in rows:
         if "cosine" in row._mapping:
             yield row, row.cosine
@@ -60,4 +55,4 @@ def _compared(rows: Iterable[AnyRow], query: Query) -> Iterable[tuple[AnyRow, fl
         alike = held is not None and vectors.comparable(
             query.embedding_model, len(asked), row.embedding_model, len(held)
         )
-        yield row, vectors.cosine(asked, held, length * vectors.norm(held)) if alike else None
+        yield row, vectors.cosine(asked, held, square * vectors.square(held)) if alike else None
