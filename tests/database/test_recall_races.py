@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from memory import Memory, StoreUnavailableError
 from memory.maintenance.indexes import build_index
 from memory.repositories import across, reads
+from memory.repositories import meaning as repositories
 from memory.repositories.measuring import measure
 from memory.stores.postgres import PostgresStore, meaning
 from memory.types import Record
@@ -145,3 +146,33 @@ async def test_an_index_that_goes_while_it_is_looked_at_is_no_error(
         await connection.rollback()
         assert set((await measure(connection)).indexes) == {2}
     await engine.dispose()
+
+
+@pytest.mark.parametrize("by", [{}, {"subject_keys": "ann"}], ids=["tenant", "person"])
+async def test_a_pool_that_is_fetched_in_portions_is_whole_and_bounded(
+    postgres15: Postgres, monkeypatch: pytest.MonkeyPatch, by: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(meaning, "_VALUES", 6)
+    fetched = []
+    pool = repositories.pool
+
+    async def counted(*arguments: Any, **named: Any) -> list[Any]:
+        fetched.append(await pool(*arguments, **named))
+        return fetched[-1]
+
+    monkeypatch.setattr(repositories, "pool", counted)
+    with postgres15.migrated() as database:
+        memory = opened(database.app_url)
+        ids = await furnish(memory, 9)
+        await memory.remember("acme", text="tea", subject_keys="ann", embedding=[1.0])
+        for bound, first, exact in ((8, 2, False), (9, 1, False), (10, 0, True), (11, 0, True)):
+            monkeypatch.setattr(repositories, "POOL", bound)
+            fetched.clear()
+            found = await memory.recall("acme", embedding=[1.0, 0.0], limit=20, **by)
+            assert [hit.record.record_id for hit in found.hits] == ids[first:]
+            assert found.exact == exact
+            assert "1 skipped because embedded by another model" in found.note
+            assert (f"newest {bound} candidates" in found.note) == (not exact)
+            assert max(map(len, fetched)) == 3
+            assert sum(map(len, fetched)) == min(10, bound + 1)
+        await memory.close()
