@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from memory import validation
@@ -43,13 +43,21 @@ def model_of(embedder: Embedder) -> str | None:
 
 
 async def _answers(answered: Any, count: int, dimensions: object) -> list[array[float]]:
-    if not isinstance(answered, Collection) or len(answered) != count:
-        raise InvalidInputError("embedder", "must return one vector per text")
+    wrong = InvalidInputError("embedder", "must return one vector per text")
+    # Of a set or a mapping nobody knows whose vector is the first.
+    if not isinstance(answered, Collection) or isinstance(answered, Set | Mapping):
+        raise wrong
+    if len(answered) != count:
+        raise wrong
     turns = Turns()
-    found = []
+    found: list[array[float]] = []
     for answer in answered:
         await turns.give()
+        if len(found) == count:  # its length was not the truth, and it may have no end
+            raise wrong
         found.append(vector(answer, "embedder"))
+    if len(found) != count:
+        raise wrong
     if len({len(answer) for answer in found}) > 1:
         raise InvalidInputError("embedder", "must return vectors of one length")
     if isinstance(dimensions, int) and len(found[0]) != dimensions:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 
 import pytest
 
 from memory import HashingEmbedder, InvalidInputError
+
+
+class Said(list):
+    """A list that says it has one element."""
+
+    def __len__(self):
+        return 1
+
+
+class Endless(Said):
+    def __iter__(self):
+        return itertools.repeat([1.0, 0.0])
+
 
 WRONG = {
     "nothing": None,
@@ -23,6 +37,11 @@ WRONG = {
     "a nested vector": [[[1.0, 0.0]]],
     "a value that is none": [[1.0, None]],
     "too long": [[1.0] * 16_001],
+    "without an order": {(1.0, 0.0)},
+    "by the vector": {(1.0, 0.0): "tea"},
+    "more than it says": Said([[1.0, 0.0], [1.0, 0.0]]),
+    "fewer than it says": Said(),
+    "without an end": Endless(),
 }
 
 
