@@ -98,10 +98,19 @@ def contains(value: object, pattern: object) -> bool:
             key in value and contains(value[key], item) for key, item in pattern.items()
         )
     if isinstance(pattern, list):
-        return isinstance(value, list) and all(
-            any(contains(item, wanted) for item in value) for wanted in pattern
-        )
+        return isinstance(value, list) and _holds(value, pattern)
     return canonical(value) == canonical(pattern)
+
+
+def _holds(value: list[object], pattern: list[object]) -> bool:
+    # Scalars by their hash: two long arrays would else be compared each with each.
+    scalars = {canonical(item) for item in value if not isinstance(item, Mapping | list)}
+    return all(
+        any(contains(item, wanted) for item in value)
+        if isinstance(wanted, Mapping | list)
+        else canonical(wanted) in scalars
+        for wanted in pattern
+    )
 
 
 def canonical(value: object) -> object:

@@ -193,3 +193,14 @@ def test_shared_references_do_not_multiply_without_end():
     circular["a"] = circular
     with pytest.raises(ValueError, match="must not nest"):
         metadata.metadata(circular)
+
+
+def test_two_long_arrays_are_not_compared_each_with_each(monkeypatch):
+    compared = []
+    canonical = metadata.canonical
+    monkeypatch.setattr(metadata, "canonical", lambda value: compared.append(1) or canonical(value))
+    value, pattern = {"a": [*range(2_000), [7]]}, {"a": [*range(1_999, -1, -1), [7]]}
+    assert metadata.contains(value, pattern)
+    assert not metadata.contains(value, {"a": [*range(1, 2_001)]})
+    assert not metadata.contains(value, {"a": [True]})
+    assert len(compared) < 20_000
