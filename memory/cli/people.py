@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated, TypeAlias
 
 import typer
@@ -43,7 +45,8 @@ def subject_key(given: str) -> str:
     if given != "-":
         return given
     if sys.stdin.isatty():
-        return str(typer.prompt("Subject key", err=True))
+        with _interruptible():
+            return str(typer.prompt("Subject key", err=True))
     line = sys.stdin.buffer.readline().rstrip(b"\r\n")
     # What is no UTF-8 is refused where a key from an argument is.
     return line.decode(errors="surrogateescape")
@@ -55,7 +58,18 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InvalidInputError("--yes", "must be given where there is no terminal to ask on")
-    typer.confirm(question, abort=True, err=True)
+    with _interruptible():
+        typer.confirm(question, abort=True, err=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Control-C end a question; the event loop's own handler waits until it is answered."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def walk(tenant: str | None, every: bool) -> AsyncIterator[str]:

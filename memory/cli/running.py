@@ -42,7 +42,7 @@ def pepper() -> str | None:
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end, or end the process with the exit code of what went wrong."""
     try:
-        return asyncio.run(work)
+        return asyncio.run(_ended_by_signals(work))
     except (typer.Exit, typer.Abort):
         raise
     except InvalidInputError as error:
@@ -57,12 +57,21 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         code, message = FOUND, "the output was closed before its end"
     except OSError as error:
         code, message = USAGE, f"a file cannot be used: {error.strerror or type(error).__name__}"
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         code, message = INTERRUPTED, "interrupted: what was done is done, call it again"
     except Exception as error:
         code, message = INTERNAL, f"unforeseen: {type(error).__name__}"
     say(f"memory: {message}")
     raise typer.Exit(code)
+
+
+async def _ended_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    """Have a signal that ends processes cancel instead, so that nothing half-written is left."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(name, task.cancel)
+    return await task
 
 
 def finish(found: bool) -> None:

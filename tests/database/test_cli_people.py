@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,58 @@ async def test_a_key_typed_or_piped_stays_off_the_command_line(told: Database) -
     assert receipt["closure"] == found["plan"]["closure"]
     assert receipt["anchor"]["seq"] > 0
     assert rows(told, "planted-bystander") == []
+
+
+@pytest.mark.parametrize("asked", ["Subject key: ", "Erase 2 records? [y/N]: "])
+@pytest.mark.parametrize("key", ["control-c", "control-d"])
+async def test_a_question_can_be_left_and_nothing_is_done(
+    told: Database, asked: str, key: str
+) -> None:
+    given = "-" if asked.startswith("Subject") else "planted-person"
+    with terminal("forget", "shop", given, env=env(told)) as shown:
+        shown.expect(asked)
+        (shown.interrupt if key == "control-c" else shown.end_of_file)()
+        assert shown.end() == 1
+    assert "nothing was done" in shown.text
+    assert "Traceback" not in shown.text
+    assert len(rows(told, "planted-person")) == 2
+
+
+SLOW = """
+import asyncio
+from memory import Memory
+from memory.cli import main
+
+whole = Memory.export
+
+
+async def slow(self, tenant_key, **given):
+    async for entry in whole(self, tenant_key, **given):
+        yield entry
+        print("one is written", flush=True)
+        await asyncio.sleep(60)
+
+
+Memory.export = slow
+main()
+"""
+
+
+@pytest.mark.parametrize("how", ["control-c", "sigterm"])
+async def test_an_export_that_is_ended_leaves_nothing_behind(
+    told: Database, tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "case.jsonl"
+    command = ("export", "shop", "planted-person", "--output", str(file))
+    program = [sys.executable, "-c", SLOW]
+    with terminal(*command, env=env(told), program=program) as shown:
+        shown.expect("one is written")
+        assert [path.name for path in tmp_path.iterdir()] == ["case.jsonl.partial"]
+        (shown.interrupt if how == "control-c" else shown.terminate)()
+        assert shown.end() == 130
+    assert "interrupted: " in shown.text
+    assert "Traceback" not in shown.text
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_pipeline_erases_what_an_earlier_dry_run_showed_or_nothing(told: Database) -> None:

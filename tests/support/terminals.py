@@ -82,6 +82,10 @@ class Terminal:
         """Press Control-C."""
         os.write(self.screen, b"\x03")
 
+    def end_of_file(self) -> None:
+        """Press Control-D."""
+        os.write(self.screen, b"\x04")
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 

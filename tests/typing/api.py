@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import assert_type
+from typing import assert_never, assert_type
 from uuid import UUID
 
 import memory
@@ -42,6 +42,7 @@ from memory import (
     Tombstone,
     VectorIndex,
 )
+from memory.cli import main
 from memory.integrations.minilm import MiniLMEmbedder
 from memory.ports import Store
 
@@ -245,3 +246,7 @@ async def vectors_of_a_tenant(owner_url: str, embedder: Embedder) -> None:
     again = await memory.reembed(owner_url, embedder, tenant_key="shop", progress=told)
     assert_type(again, Reembedded)
     assert_type(await indexes.drop_index(owner_url, dimensions=768), bool)
+
+
+def the_hosts_own_command_line(index: DerivedIndex, embedder: Embedder) -> None:
+    assert_never(main(indexes=[index], embedder=embedder))
