@@ -18,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -287,9 +288,13 @@ def _server_user() -> pwd.struct_passwd | None:
     if os.geteuid() != 0:
         return None
     useradd = shutil.which("useradd")
-    if useradd is not None and not _exists(_SYSTEM_USER):
-        options = ["--system", "--user-group", "--shell", "/usr/sbin/nologin"]
+    options = ["--system", "--user-group", "--shell", "/usr/sbin/nologin"]
+    for _ in range(50):
+        if useradd is None or _exists(_SYSTEM_USER):
+            break
+        # It fails where another process is making the user, who is there a moment later.
         subprocess.run([useradd, *options, _SYSTEM_USER], capture_output=True, check=False)
+        time.sleep(0.1)
     if not _exists(_SYSTEM_USER):
         raise InstallError(f"as root the server runs as a system user: create {_SYSTEM_USER}")
     return pwd.getpwnam(_SYSTEM_USER)
