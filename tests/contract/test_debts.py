@@ -107,7 +107,7 @@ class Nameless(type):
         raise LookupError("of Ann")
 
 
-class Unnamed(OSError, metaclass=Nameless):
+class UnnamedError(OSError, metaclass=Nameless):
     pass
 
 
@@ -117,7 +117,7 @@ FAULTS = {
     "an exit": (Index, Odd("of Ann"), "Odd"),
     "a cancellation of its own": (Index, asyncio.CancelledError("of Ann"), "CancelledError"),
     "a class without a name": (Index, type("A nn", (OSError,), {})("of Ann"), "Exception"),
-    "a class whose name raises": (Index, Unnamed("of Ann"), "Unnamed"),
+    "a class whose name raises": (Index, UnnamedError("of Ann"), "UnnamedError"),
     "an end of the process": (Index, SystemExit("of Ann"), "SystemExit"),
     "no answer": (Index, "hangs", "TimeoutError"),
     "no answer and no end": (Index, "hangs on", "TimeoutError"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 import sys
@@ -108,11 +109,16 @@ async def test_a_key_typed_or_piped_stays_off_the_command_line(told: Database) -
 
 
 @pytest.mark.parametrize("asked", ["Subject key: ", "Erase 2 records? [y/N]: "])
-async def test_a_question_can_be_left_and_nothing_is_done(told: Database, asked: str) -> None:
+@pytest.mark.parametrize("key", ["control-c", "control-d"])
+async def test_a_question_can_be_left_and_nothing_is_done(
+    told: Database, asked: str, key: str
+) -> None:
     given = "-" if asked.startswith("Subject") else "planted-person"
     with terminal("forget", "shop", given, env=env(told)) as shown:
         shown.expect(asked)
-        shown.end_of_file()
+        # Between the question and the reading of the answer a signal waits for the next key.
+        await asyncio.sleep(1)
+        (shown.interrupt if key == "control-c" else shown.end_of_file)()
         assert shown.end() == 1
     assert "nothing was done" in shown.text
     assert "Traceback" not in shown.text
