@@ -7,7 +7,7 @@ its farthest source, the order within a column follows the neighbours, and so do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
@@ -38,9 +38,9 @@ class Style:
 class Box:
     """A node: a heading, a second line, a longer text for the pointer, and its looks."""
 
-    heading: str
-    detail: str
-    title: str
+    heading: str = field(repr=False)
+    detail: str = field(repr=False)
+    title: str = field(repr=False)
     style: Style
     round: bool = False
     dashed: bool = False

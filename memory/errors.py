@@ -100,6 +100,15 @@ class SubjectBlockedError(MemoryServiceError):
     refuses, a write that was under way included.
     """
 
+    def __init__(
+        self,
+        message: str = (
+            "subject_keys: a person is not to be remembered: blocked by forget(block_future=True),"
+            " readmit lifts it"
+        ),
+    ) -> None:
+        super().__init__(message)
+
 
 class _ErasureError(MemoryServiceError):
     """An erasure that ended incomplete. What it could erase is erased and committed."""

@@ -36,7 +36,7 @@ _RULES: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
     "ME002": lambda: ConflictError("identity and lineage of a record are fixed"),
     "ME003": lambda: RetryableError("a legal hold was set meanwhile"),
     "ME004": lambda: ConflictError("a link of a living record stays"),
-    "ME005": lambda: SubjectBlockedError("subject_keys: a person is not to be remembered"),
+    "ME005": lambda: SubjectBlockedError(),
     "ME006": lambda: UnknownSourceError("sources: no such record"),
     "ME007": lambda: ConflictError("what would erase without evidence is refused"),
     "ME008": lambda: InvalidInputError("subject_keys", "a record is about somebody"),

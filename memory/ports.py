@@ -213,12 +213,16 @@ class Store(Protocol):
         """Lift the block."""
         ...
 
-    async def decisions(self, tenant_key: str, limit: int) -> list[Decision]:
-        """Return the newest decisions first."""
+    async def decisions(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Decision]:
+        """Return decisions from below ``before``, the newest first; of one person where named."""
         ...
 
-    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
-        """Return the newest tombstones first."""
+    async def tombstones(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Tombstone]:
+        """Return tombstones from below ``before``, the newest first; of one person where named."""
         ...
 
     async def concerning(self, tenant_key: str, subject_key: str) -> bytes:

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final, cast, get_args
 from uuid import UUID
 
+from memory import validation
 from memory.errors import InvalidInputError
 from memory.fingerprint import TOMBSTONE_FORMAT, tombstone_digest
 from memory.types import Anchor, Reason, Scope, Tombstone
@@ -83,7 +84,7 @@ def read(
 
     Raises ``InvalidInputError``, which names the line and the rule and never a value.
     """
-    return _Reader(dict(anchors or {})).tombstones(lines)
+    return _Reader(validation.anchors(anchors)).tombstones(lines)
 
 
 class _Reader:

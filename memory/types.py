@@ -54,14 +54,16 @@ class Finding:
     """One identifier that redaction masked. It never carries the value.
 
     ``start`` and ``end`` (exclusive) are character offsets in the original text; ``path`` says
-    where that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``.
+    where that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``. A
+    ``repr`` shows neither the path, since a key may name a person, nor the ``replacement``, which
+    may keep the last digits.
     """
 
     kind: str
     start: int
     end: int
-    replacement: str
-    path: str = "text"
+    replacement: str = field(repr=False)
+    path: str = field(default="text", repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

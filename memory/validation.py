@@ -15,7 +15,17 @@ from typing import TypeVar, cast, get_args
 from uuid import UUID
 
 from memory.errors import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
-from memory.types import Derived, Hit, Origin, Reason, Record, Remembered, Strategy, SubjectMatch
+from memory.types import (
+    Anchor,
+    Derived,
+    Hit,
+    Origin,
+    Reason,
+    Record,
+    Remembered,
+    Strategy,
+    SubjectMatch,
+)
 
 __all__ = [
     "artefacts",
@@ -48,6 +58,7 @@ MAX_TENANT = 256
 MAX_KEY = 1024
 MAX_NAME = 256
 MAX_LIMIT = 1_000
+MAX_SEQ = 2**63 - 1
 MAX_SUBJECTS = 1_000
 
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
@@ -239,6 +250,28 @@ def limit(value: object, field: str = "limit") -> int:
     """Check how many to return: 1 to 1,000."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
         raise InvalidInputError(field, f"must be a whole number from 1 to {MAX_LIMIT:,}")
+    return value
+
+
+def anchors(value: object) -> dict[str, Anchor]:
+    """Check chain positions by tenant; None is none at all."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInputError("anchors", "must map tenants to anchors")
+    found = {tenant(key): anchor for key, anchor in value.items()}
+    if not all(isinstance(anchor, Anchor) for anchor in found.values()):
+        # A receipt's is None where nothing was erased: with that, nothing would be compared.
+        raise InvalidInputError("anchors", "must be positions in the chain, none of them None")
+    return found
+
+
+def below(value: object) -> int:
+    """Check a ``seq`` to page back from; None is behind the newest."""
+    if value is None:
+        return MAX_SEQ
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_SEQ:
+        raise InvalidInputError("before", "must be the seq of an entry")
     return value
 
 

@@ -37,12 +37,13 @@ async def check(
     and what they do meanwhile is not mistaken for a fault. Memory grows with the people erased.
     Rows of a tenant that ``memory.tenants`` does not list are not seen.
 
-    Raises ``InvalidInputError`` for a stream that does not hold together, ``InstallError`` for a
-    role that is not the owner's.
+    Raises ``InvalidInputError`` for a stream that does not hold together and for an anchor that is
+    none (a receipt's is, where nothing was erased), ``InstallError`` for a role that is not the
+    owner's.
     """
     pepper = validation.pepper(subject_pepper)
     found = Collector()
-    given = dict(anchors or {})
+    given = validation.anchors(anchors)
     count = 0
     async with opened(engine_or_url) as access:
         stream = Stream()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -10,11 +11,11 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory import validation
-from memory.database import AnyRow, fetch
+from memory.database import Access, AnyRow, fetch
 from memory.maintenance.walking import Source, opened, tenants
 from memory.repositories import tenancy
 
-__all__ = ["Owed", "owed"]
+__all__ = ["Owed", "debts", "owed"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,13 +48,18 @@ async def owed(engine_or_url: Source, *, tenant_key: str | None = None) -> tuple
     one = None if tenant_key is None else validation.tenant(tenant_key)
     found: dict[str, Owed] = {}
     async with opened(engine_or_url) as access:
-        keys = [one] if one is not None else [key async for key in tenants(access)]
-        for key in keys:
-            for row in await access.several(partial(_read, tenant_key=key)):
-                item = Owed(**row._mapping)
-                known = found.get(item.adapter)
-                found[item.adapter] = item if known is None else _both(known, item)
+        async for item in debts(access, one):
+            known = found.get(item.adapter)
+            found[item.adapter] = item if known is None else _both(known, item)
     return tuple(found[name] for name in sorted(found))
+
+
+async def debts(access: Access, tenant_key: str | None = None) -> AsyncIterator[Owed]:
+    """Yield what is owed by tenant and index: of one tenant, or as the owner, of all."""
+    keys = [tenant_key] if tenant_key is not None else [key async for key in tenants(access)]
+    for key in keys:
+        for row in await access.several(partial(_read, tenant_key=key)):
+            yield Owed(**row._mapping)
 
 
 async def _read(connection: AsyncConnection, tenant_key: str) -> list[AnyRow]:

@@ -50,10 +50,10 @@ class Stream:
 
     tombstones: int = 0
     known: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter, repr=False)
     narrow: Counter[Scope] = field(default_factory=Counter)
-    narrowly: dict[str, dict[str, Due]] = field(default_factory=dict)
-    due: dict[str, dict[str, Due]] = field(default_factory=dict)
+    narrowly: dict[str, dict[str, Due]] = field(default_factory=dict, repr=False)
+    due: dict[str, dict[str, Due]] = field(default_factory=dict, repr=False)
 
 
 def latest(due: dict[str, Due], stone: Tombstone) -> None:

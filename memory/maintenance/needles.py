@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.errors import InvalidInputError
 
@@ -27,7 +27,7 @@ class Pattern:
 
     needle: int
     encoding: str
-    value: bytes
+    value: bytes = field(repr=False)
     exact: bool
 
 

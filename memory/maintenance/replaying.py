@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import Access, fetch
+from memory.maintenance.debts import debts
 from memory.maintenance.due import Due, Lines, people, read
 from memory.maintenance.walking import Progress, Source, opened, silent
 from memory.repositories import tenancy
@@ -26,7 +27,6 @@ class _Tally:
     people: int = 0
     records: int = 0
     held: int = 0
-    adapters: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +38,8 @@ class Replayed:
     counts records that a legal hold kept. ``narrow`` counts by scope the tombstones that cannot be
     repeated, since they do not say which records they took (``kinds``, ``record``), or need no
     repeating, since the records still know when they expire (``retention``: call ``expire``).
-    ``outstanding`` are the external indexes that owe a purge now: call ``purge_outstanding``.
+    ``outstanding`` are all the external indexes that owe a purge now, whichever erasure it is
+    from: call ``purge_outstanding`` for each tenant, then the replay again to see that none does.
     """
 
     tombstones: int
@@ -51,8 +52,8 @@ class Replayed:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that could be repeated was: nothing was kept by a hold."""
-        return not self.held
+        """Whether everything that could be repeated was: nothing is kept by a hold, or owed."""
+        return not (self.held or self.outstanding)
 
 
 async def replay(
@@ -89,6 +90,8 @@ async def replay(
             async for subject_key, subject_hash, erasure in people(access, tenant_key, due):
                 await _person(access, tenant_key, (subject_key, subject_hash), erasure, tally)
                 progress("people", tally.people)
+        # Asked of the database, since an earlier replay may have left debts too.
+        outstanding = {item.adapter async for item in debts(access)}
     return Replayed(
         tombstones=stream.tombstones,
         known=stream.known,
@@ -96,7 +99,7 @@ async def replay(
         records=tally.records,
         held=tally.held,
         narrow=dict(stream.narrow),
-        outstanding=tuple(sorted(tally.adapters)),
+        outstanding=tuple(sorted(outstanding)),
     )
 
 
@@ -127,12 +130,11 @@ async def _person(
     for start in range(0, len(packed), 16 * _BATCH):
         part = packed[start : start + 16 * _BATCH]
         ids = [UUID(bytes=part[at : at + 16]) for at in range(0, len(part), 16)]
-        records, held, adapters = await access.several(
+        records, held = await access.several(
             partial(_erase, tenant_key=tenant_key, subject_hash=subject_hash, ids=ids, due=due)
         )
         erased += records
         tally.held += held
-        tally.adapters |= adapters
     tally.records += erased
     tally.people += erased > 0
 
@@ -173,23 +175,19 @@ select
         where u.record_id in (select k.record_id from kept as k)
     ) as held
 """
-_OWED: Final = """
-select distinct p.adapter from memory.purges as p where p.tenant_key = $1 and p.erasure_id = $2
-"""
 
 
 async def _erase(
     connection: AsyncConnection, tenant_key: str, subject_hash: str, ids: list[UUID], due: Due
-) -> tuple[int, int, set[str]]:
-    """Erase these records and what was derived from them; return the counts and who owes purges."""
+) -> tuple[int, int]:
+    """Erase these records and what was derived from them; return how many went, and were held."""
     await tenancy.enter(connection, tenant_key)
     await fetch(connection, _LOCK, tenant_key, subject_hash, ids)
     plan = (await fetch(connection, _PLAN, tenant_key, ids))[0]
     gone = list(plan.ids)
     if not gone:
-        return 0, plan.held, set()
+        return 0, plan.held
     label = f"{due.erasure_id} {due.reason} {due.scope} {subject_hash}"
     await fetch(connection, "select set_config('memory.erasure', $1, true)", label)
     await fetch(connection, "select memory.delete_records($1, $2::uuid[])", tenant_key, gone)
-    rows = await fetch(connection, _OWED, tenant_key, due.erasure_id)
-    return len(gone), plan.held, {row.adapter for row in rows}
+    return len(gone), plan.held

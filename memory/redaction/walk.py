@@ -36,7 +36,7 @@ class Redacted:
     text: str = field(repr=False)
     metadata: dict[str, Any] = field(repr=False)
     findings: tuple[Finding, ...] = ()
-    paths: tuple[str, ...] = ()
+    paths: tuple[str, ...] = field(default=(), repr=False)
 
 
 def redact_fields(redactor: Redactor, text: str, metadata: Mapping[str, Any]) -> Redacted:

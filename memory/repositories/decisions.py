@@ -77,7 +77,8 @@ def _receipt(tenant_key: str, item: dict[str, Any]) -> Receipt:
     return erasures.receipt(tenant_key, row, row.reason, row.scope)
 
 
-_NEWEST: Final = f"""
+def _reading(more: str = "") -> str:
+    return f"""
 {SETTING}
 select d.* from s
 cross join lateral (
@@ -85,13 +86,27 @@ cross join lateral (
         d.seq, d.subject_hash, d.action, d.at, d.erasure_id, d.reason, d.scope, d.kinds,
         d.record_id
     from memory.decisions as d
-    where d.tenant_key = s.t order by d.seq desc limit $2
+    where d.tenant_key = s.t and d.seq < $2{more} order by d.seq desc limit $3
 ) as d
 order by d.seq desc
 """
 
 
-async def newest(connection: AsyncConnection, tenant_key: str, limit: int) -> list[Decision]:
-    """Return the newest decisions first."""
-    rows = [dict(row._mapping) for row in await fetch(connection, _NEWEST, tenant_key, limit)]
+_NEWEST: Final = _reading()
+_NEWEST_OF: Final = _reading(" and d.subject_hash = $4")
+
+
+async def newest(
+    connection: AsyncConnection,
+    tenant_key: str,
+    subject_hash: str | None,
+    before: int,
+    limit: int,
+) -> list[Decision]:
+    """Return decisions from below ``before``, the newest first; of one person where named."""
+    if subject_hash is None:
+        found = await fetch(connection, _NEWEST, tenant_key, before, limit)
+    else:
+        found = await fetch(connection, _NEWEST_OF, tenant_key, before, limit, subject_hash)
+    rows = [dict(row._mapping) for row in found]
     return [Decision(**row | {"kinds": tuple((row["kinds"] or "").split())}) for row in rows]

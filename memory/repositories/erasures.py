@@ -192,13 +192,36 @@ _TOMBSTONES: Final = f"""
 select {_COLUMNS} from s
 cross join lateral (
     select t.* from memory.tombstones as t
-    where t.tenant_key = s.t order by t.seq desc limit $2
+    where t.tenant_key = s.t and t.seq < $2 order by t.seq desc limit $3
+) as t
+order by t.seq desc
+"""
+
+# Sorted behind a fence: for the order, the planner would read the tenant's whole chain.
+_TOMBSTONES_OF: Final = f"""
+{SETTING}
+select {_COLUMNS} from s
+cross join lateral (
+    select t.* from (
+        select t.* from memory.tombstones as t
+        where t.tenant_key = s.t and t.subject_hash = $4 offset 0
+    ) as t
+    where t.seq < $2 order by t.seq desc limit $3
 ) as t
 order by t.seq desc
 """
 
 
-async def tombstones(connection: AsyncConnection, tenant_key: str, limit: int) -> list[Tombstone]:
-    """Return the newest tombstones first."""
-    rows = await fetch(connection, _TOMBSTONES, tenant_key, limit)
+async def tombstones(
+    connection: AsyncConnection,
+    tenant_key: str,
+    subject_hash: str | None,
+    before: int,
+    limit: int,
+) -> list[Tombstone]:
+    """Return tombstones from below ``before``, the newest first; of one person where named."""
+    if subject_hash is None:
+        rows = await fetch(connection, _TOMBSTONES, tenant_key, before, limit)
+    else:
+        rows = await fetch(connection, _TOMBSTONES_OF, tenant_key, before, limit, subject_hash)
     return [Tombstone(**row._mapping) for row in rows]

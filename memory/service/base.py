@@ -101,6 +101,15 @@ class Base:
         if not self._pepper:
             _warn_of_pseudonyms()
 
+    async def _evident(self, tenant_key: str, subject_key: str | None) -> str | None:
+        """Return the hash by which evidence names a person, where one is asked for."""
+        if subject_key is None:
+            return None
+        subject = self._subject(tenant_key, validation.key(subject_key, "subject_key"))
+        # With another pepper than the installation's the evidence would not be found.
+        await self._claim()
+        return subject.hash
+
     async def _redacted(self, contents: Sequence[tuple[str, Any]]) -> list[Redacted]:
         return await redact_many(self._redactor, contents)
 

@@ -14,6 +14,7 @@ from memory.ids import uuid7
 from memory.ports import Demand, Order
 from memory.service.base import Base, utc_now
 from memory.service.events import publish
+from memory.service.notes import kept, owing
 from memory.types import Purged, Reason, Receipt
 
 __all__ = ["Erasing"]
@@ -111,7 +112,7 @@ class Erasing(Base):
         await self._claim()
         receipt = await self._finished(tenant_key, await self._store.erase(tenant_key, order))
         if receipt.held or receipt.deferred:
-            raise LegalHoldError("a legal hold keeps what was to be erased", receipt)
+            raise LegalHoldError(kept(receipt), receipt)
         self._require_purged(receipt)
         return receipt
 
@@ -124,7 +125,7 @@ class Erasing(Base):
 
     def _require_purged(self, receipt: Receipt) -> None:
         if receipt.outstanding and self._store.calls_indexes:
-            raise PartialErasureError("an external index has not confirmed its purge", receipt)
+            raise PartialErasureError(owing(receipt), receipt)
 
     async def _purged(self, tenant_key: str, receipt: Receipt) -> Receipt:
         """Have the indexes purge; the erasure is committed: its receipt reaches the caller."""
@@ -132,12 +133,12 @@ class Erasing(Base):
         people = receipt.subject_hashes or None
         try:
             purged = await self._store.purge(tenant_key, self._demand(people=people))
-            owing = purged.outstanding
+            still = purged.outstanding
         except Exception as error:  # the debt can wait
             # Its class only: a traceback would bring the message, which may quote.
             _logger.error("purging failed: %s", type(error).__name__)  # noqa: TRY400
-            owing = receipt.outstanding
-        outstanding = tuple(name for name in receipt.outstanding if name in owing)
+            still = receipt.outstanding
+        outstanding = tuple(name for name in receipt.outstanding if name in still)
         complete = not (outstanding or receipt.held or receipt.deferred)
         return replace(
             receipt,

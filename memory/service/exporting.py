@@ -82,7 +82,7 @@ class Exporting(Erasing):
         tenant_key = validation.tenant(tenant_key)
         most = validation.limit(limit)
         if (subject_key is None) == (record_id is None):
-            raise InvalidInputError("subject_key", "or record_id must be given, one of the two")
+            raise InvalidInputError("subject_key", "give this or record_id, exactly one")
         if record_id is None:
             key = validation.key(subject_key, "subject_key")
             plan = await self.forget(tenant_key, subject_key=key, dry_run=True)

@@ -44,13 +44,23 @@ class Holding(Erasing):
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         return await self._store.readmit(tenant_key, subject, self._now())
 
-    async def decisions(self, tenant_key: str, *, limit: int = 100) -> list[Decision]:
+    async def decisions(
+        self,
+        tenant_key: str,
+        *,
+        subject_key: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Decision]:
         """Return blocks, holds, their ends, and deferred erasures: newest first, at most ``limit``.
 
-        They name people by the hash that :meth:`subject_fingerprint` returns.
+        They name people by the hash that :meth:`subject_fingerprint` returns. ``subject_key`` and
+        ``before`` are those of :meth:`erasure_history`.
         """
         tenant_key = validation.tenant(tenant_key)
-        return await self._store.decisions(tenant_key, validation.limit(limit))
+        below, most = validation.below(before), validation.limit(limit)
+        person = await self._evident(tenant_key, subject_key)
+        return await self._store.decisions(tenant_key, person, below, most)
 
     async def _decided(self, tenant_key: str, subject_key: str) -> tuple[str, Subject]:
         tenant_key = validation.tenant(tenant_key)

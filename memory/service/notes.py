@@ -1,10 +1,11 @@
-"""The note of a recall: how it searched and, for an empty answer, why it is empty."""
+"""What is said in words: how a recall searched, why it is empty, what stopped an erasure."""
 
 from __future__ import annotations
 
 from memory.ports import Found
+from memory.types import Receipt
 
-__all__ = ["NO_TERMS", "note"]
+__all__ = ["NO_TERMS", "kept", "note", "owing"]
 
 NO_TERMS = "nothing found: the text holds no word to search for"
 
@@ -29,3 +30,18 @@ def _why_empty(found: Found) -> str:
     if not found.holds_any:
         return "nothing found: this tenant holds no records"
     return "nothing found: no record matches"
+
+
+def kept(receipt: Receipt) -> str:
+    """Say that a hold stopped an erasure, and what becomes of it."""
+    if receipt.deferred:
+        after = "the request is recorded, and release completes it"
+    else:
+        after = "it is not completed by the release: call again then"
+    return f"a legal hold keeps what was to be erased; {after}"
+
+
+def owing(receipt: Receipt) -> str:
+    """Say which indexes keep an erasure from being complete; their names are the host's code."""
+    names = ", ".join(repr(name) for name in receipt.outstanding)
+    return f"not confirmed by {names}; the database is clean: call purge_outstanding"

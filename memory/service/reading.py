@@ -215,13 +215,26 @@ class Reading(Base):
         filters, _ = await self._masked(filters)
         return await self._store.records(tenant_key, filters, below, most)
 
-    async def erasure_history(self, tenant_key: str, *, limit: int = 100) -> list[Tombstone]:
+    async def erasure_history(
+        self,
+        tenant_key: str,
+        *,
+        subject_key: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Tombstone]:
         """Return the tombstones of past erasures: newest first, ``limit`` at most (1 to 1,000).
 
-        The ``previous`` of a tenant's first tombstone is ``""``.
+        ``subject_key`` asks for one person's, ``before`` for older ones than that ``seq``: give it
+        the last one's to go on. The ``previous`` of a tenant's first tombstone is ``""``.
+
+        Raises ``InstallError`` where a person is asked for with another pepper than the
+        installation's, under which nothing would be found.
         """
         tenant_key = validation.tenant(tenant_key)
-        return await self._store.tombstones(tenant_key, validation.limit(limit))
+        below, most = validation.below(before), validation.limit(limit)
+        person = await self._evident(tenant_key, subject_key)
+        return await self._store.tombstones(tenant_key, person, below, most)
 
     def subject_fingerprint(self, tenant_key: str, *, subject_key: str) -> str:
         """Return the hash by which a tombstone names a person: to find the evidence of theirs."""

@@ -10,6 +10,7 @@ from memory.errors import InvalidInputError, LegalHoldError
 from memory.ids import uuid7
 from memory.ports import Sweep
 from memory.service.erasing import Erasing
+from memory.service.notes import kept
 from memory.types import Reason, Receipt
 
 __all__ = ["Retaining"]
@@ -97,6 +98,6 @@ class Retaining(Erasing):
         await self._claim()
         receipt = await self._finished(tenant_key, await self._store.sweep(tenant_key, sweep))
         if receipt.held and sweep.scope == "tenant":
-            raise LegalHoldError("a legal hold keeps what was to be erased", receipt)
+            raise LegalHoldError(kept(receipt), receipt)
         self._require_purged(receipt)
         return receipt

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from memory import fingerprint
+import pytest
+
+from memory import InstallError, fingerprint
 
 ANN, BOB = "customer:ann", "customer:bob"
 
@@ -65,6 +67,57 @@ async def test_history_is_newest_first_and_limited(acme):
     for n in range(4):
         await acme.forget(subject_key=f"p{n}")
     assert [stone.seq for stone in await acme.erasure_history(limit=3)] == [4, 3, 2]
+
+
+async def test_history_is_paged_back_to_the_first_without_a_gap_or_a_repetition(acme):
+    for n in range(7):
+        await acme.forget(subject_key=f"p{n}")
+    pages, before = [], None
+    while page := await acme.erasure_history(before=before, limit=3):
+        pages.append([stone.seq for stone in page])
+        before = page[-1].seq
+    assert pages == [[7, 6, 5], [4, 3, 2], [1]]
+
+
+async def test_a_persons_evidence_is_found_behind_any_number_of_others(memory):
+    acme, other = memory.for_tenant("acme"), memory.for_tenant("acme-corp")
+    await acme.forget(subject_key=ANN)
+    await acme.hold(subject_key=BOB)
+    for n in range(101):
+        await acme.forget(subject_key=f"p{n}")
+        await acme.hold(subject_key=f"p{n}")
+    await acme.forget(subject_key=ANN)
+    await other.forget(subject_key=ANN)
+    ours = acme.subject_fingerprint(subject_key=ANN)
+    assert ours not in [stone.subject_hash for stone in (await acme.erasure_history())[1:]]
+    stones = await acme.erasure_history(subject_key=ANN)
+    assert [(stone.seq, stone.subject_hash) for stone in stones] == [(103, ours), (1, ours)]
+    assert await acme.erasure_history(subject_key=ANN, limit=1) == stones[:1]
+    assert await acme.erasure_history(subject_key=ANN, before=103) == stones[1:]
+    assert await acme.erasure_history(subject_key="nobody") == []
+    (held,) = await acme.decisions(subject_key=BOB)
+    bob = acme.subject_fingerprint(subject_key=BOB)
+    assert (held.action, held.subject_hash) == ("hold", bob)
+    assert await acme.decisions(subject_key=BOB, before=held.seq) == []
+    assert held not in await acme.decisions()
+
+
+async def test_decisions_are_paged_back_to_the_first(acme):
+    for n in range(4):
+        await acme.hold(subject_key=f"p{n}")
+    newest = await acme.decisions(limit=3)
+    (oldest,) = await acme.decisions(before=newest[-1].seq, limit=3)
+    assert [one.seq for one in newest] == sorted((one.seq for one in newest), reverse=True)
+    assert oldest.subject_hash == acme.subject_fingerprint(subject_key="p0")
+
+
+async def test_another_pepper_finds_no_evidence_and_is_refused_rather_than_told_so(memory_factory):
+    await memory_factory(subject_pepper="first").forget("acme", subject_key=ANN)
+    second = memory_factory(subject_pepper="second").for_tenant("acme")
+    for read in (second.erasure_history, second.decisions):
+        with pytest.raises(InstallError):
+            await read(subject_key=ANN)
+    assert len(await second.erasure_history()) == 1
 
 
 async def test_chains_of_tenants_are_apart(memory):

@@ -142,6 +142,11 @@ REMEMBER = [
     *VECTORS,
     *IDS,
 ]
+PAGES = [
+    *(({"limit": bad}, "limit") for bad in (0, 1_001)),
+    *(({"before": bad}, "before") for bad in (0, -1, 2**63, 1.0, True, "1")),
+    *(({"subject_key": bad}, "subject_key") for bad in ("", 7)),
+]
 
 CASES = {
     "remember": ({"text": "x", "subject_keys": "p"}, REMEMBER),
@@ -201,7 +206,8 @@ CASES = {
         [*keys("subject_key"), *RUNS, ({"kinds": []}, "kinds"), ({"kinds": "Bad"}, "kinds")],
     ),
     "forget_record": ({"record_id": uuid4()}, [*IDS, *RUNS]),
-    "erasure_history": ({}, [({"limit": 0}, "limit"), ({"limit": 1_001}, "limit")]),
+    "erasure_history": ({}, PAGES),
+    "decisions": ({}, PAGES),
 }
 
 

@@ -76,8 +76,10 @@ async def test_who_was_erased_after_the_backup_is_erased_again_and_nobody_else(
             restored.owner_url, lines, progress=lambda step, _: steps.append(step)
         )
         assert (done.tombstones, done.known, done.people, done.records) == (1, 0, 1, 3)
-        assert (done.held, done.complete, done.outstanding) == (0, True, ("index",))
+        assert (done.held, done.complete, done.outstanding) == (0, False, ("index",))
         assert steps == ["tenants", "people"]
+        again = await memory.replay(restored.owner_url, lines)
+        assert (again.records, again.complete, again.outstanding) == (0, False, ("index",))
 
         assert await image(inspector, "globex") == untouched
         found = await mentions(inspector, "needle", "ann")
@@ -90,6 +92,12 @@ async def test_who_was_erased_after_the_backup_is_erased_again_and_nobody_else(
             assert (stone.reason, stone.scope) == ("operator", "subject")
             assert (stone.memories, stone.derived) == (2, 1)
             assert (await home.purge_outstanding()).outstanding == ("index",)
+        async with Memory(
+            PostgresStore(restored.app_url), subject_pepper="p", indexes=[Purging()]
+        ) as service:
+            assert (await service.purge_outstanding("acme")).outstanding == ()
+        settled = await memory.replay(restored.owner_url, lines)
+        assert (settled.complete, settled.outstanding) == (True, ())
         assert await broken_rules(inspector) == {}
         await inspector.close()
 

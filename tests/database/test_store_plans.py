@@ -71,6 +71,9 @@ READS: dict[str, Read] = {
     "records of a person": lambda m, t: m.records(t, subject_keys="ann"),
     "history": lambda m, t: m.history(t, record_key="plan"),
     "tombstones": lambda m, t: m.erasure_history(t, limit=10),
+    "tombstones of a person": lambda m, t: m.erasure_history(t, subject_key="cid", limit=10),
+    "decisions": lambda m, t: m.decisions(t, limit=10),
+    "decisions about a person": lambda m, t: m.decisions(t, subject_key="dan", before=10**9),
     "export": lambda m, t: exported(m, t),
     "lineage": lambda m, t: lineage(m, t),
     "owing": lambda m, t: m.purge_outstanding(t),
@@ -134,6 +137,7 @@ async def furnish(memory: Memory, tenant: str) -> Record:
         for n in range(40)
     ]
     told = [one.record for one in await memory.remember_many(tenant, items=items)]
+    await memory.hold(tenant, subject_key="dan")
     await memory.derive(tenant, kind="summary", text="window tea marzipan", sources=told[:3])
     for word in ("first", "second"):
         await memory.remember(tenant, text=word, subject_keys="ann", record_key="plan")

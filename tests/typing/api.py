@@ -148,6 +148,9 @@ async def reads(memory: Memory, record: Record) -> None:
     assert_type(await memory.records("acme", after=record, limit=10), list[Record])
     assert_type(await memory.records("acme", include_superseded=True), list[Record])
     assert_type(await memory.erasure_history("acme"), list[Tombstone])
+    assert_type(
+        await memory.erasure_history("acme", subject_key="p", before=9, limit=1), list[Tombstone]
+    )
     assert_type(memory.subject_fingerprint("acme", subject_key="p"), str)
     assert_type(await memory.capabilities(), Capabilities)
     assert_type(await memory.ready(), Readiness)

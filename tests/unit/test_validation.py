@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import InMemoryStore, Memory, validation, vectors
+import memory
+from memory import Anchor, InMemoryStore, Memory, tombstones, validation, vectors
 from memory.errors import InvalidInputError, TenantRequiredError
 
 INDIA = timezone(timedelta(hours=5, minutes=30))
@@ -154,3 +155,23 @@ def test_a_pepper_is_bytes_or_text():
     assert validation.pepper(b"\0\xff") == b"\0\xff"
     with pytest.raises(InvalidInputError):
         Memory(InMemoryStore(), subject_pepper="")
+
+
+def test_an_anchor_that_is_none_is_refused_since_it_would_compare_nothing() -> None:
+    anchor = Anchor(seq=1, digest="0" * 64)
+    assert validation.anchors(None) == {}
+    assert validation.anchors({"shop": anchor}) == {"shop": anchor}
+    for bad in ({"shop": None}, {"shop": anchor, "other": None}, {"shop": (1, "0")}, [anchor]):
+        with pytest.raises(InvalidInputError) as refused:
+            validation.anchors(bad)
+        assert refused.value.field == "anchors"
+        assert "shop" not in str(refused.value)
+
+
+async def test_who_gives_anchors_learns_of_one_that_is_none_before_anything_is_read() -> None:
+    nowhere = "postgresql://nobody@/none?host=/nowhere"
+    anchors = {"shop": None}
+    with pytest.raises(InvalidInputError, match="anchors"):
+        await memory.check(nowhere, anchors=anchors)
+    with pytest.raises(InvalidInputError, match="anchors"):
+        list(tombstones.read([tombstones.header(), tombstones.footer(0)], anchors))

@@ -44,7 +44,7 @@ FAULTS: Final = MappingProxyType(
             "warning",
             "the chain lacks tombstones of the stream",
             "The database was restored from an older backup, or its chain was cut: replay, and keep"
-            " the stream, which alone still holds them.",
+            " the stream, which alone still holds them. Once that is done, this remains.",
         ),
         "chain_digest": Meaning(
             "error",
@@ -69,7 +69,8 @@ FAULTS: Final = MappingProxyType(
         "chain_anchor": Meaning(
             "error",
             "the chain does not pass through the anchor kept outside",
-            "The chain was cut, computed anew or restored from an older backup: replay.",
+            "The chain was cut, computed anew or restored from an older backup: replay. An anchor"
+            " newer than the backup is met by the stream only: keep a new one of this chain.",
         ),
         "evidence_unsealed": Meaning(
             "error",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
 from uuid import UUID
 
 from memory import lineage
 from memory.graphs import Graph, LineageNode
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.stores.in_memory.shelf import Row, Shelf, copied
-from memory.types import Tombstone
+from memory.types import Decision, Tombstone
 
-__all__ = ["concerning", "decisions_of", "exported", "graph", "tombstones_of"]
+__all__ = ["concerning", "decisions_of", "exported", "graph", "newest", "tombstones_of"]
+
+_Entry = TypeVar("_Entry", Decision, Tombstone)
 
 
 def concerning(shelf: Shelf, subject_key: str) -> set[UUID]:
@@ -62,6 +66,18 @@ def tombstones_of(
     if after is not None:
         found = [stone for stone in found if _place(stone) > _place(after)]
     return sorted(found, key=_place)[:limit]
+
+
+def newest(
+    entries: Sequence[_Entry], subject_hash: str | None, before: int, limit: int
+) -> list[_Entry]:
+    """Return entries from below ``before``, the newest first; of one person where named."""
+    found = (
+        entry
+        for entry in reversed(entries)
+        if entry.seq < before and subject_hash in (None, entry.subject_hash)
+    )
+    return list(islice(found, limit))
 
 
 def decisions_of(shelf: Shelf, subject_hash: str, after: int, limit: int) -> list[ExportedDecision]:

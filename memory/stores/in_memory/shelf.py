@@ -191,7 +191,7 @@ class Shelf:
 
     def _admit(self, subject_hashes: Iterable[str]) -> None:
         if not self.blocked.isdisjoint(subject_hashes):
-            raise SubjectBlockedError("subject_keys: a person is not to be remembered")
+            raise SubjectBlockedError()
 
     def _row(self, draft: Draft, now: datetime) -> Row:
         subjects = {item.key: item.hash for item in draft.subjects}

@@ -133,13 +133,17 @@ class InMemoryStore:
         """See :meth:`memory.ports.Store.readmit`."""
         return holding.readmit(self._kept(tenant_key), subject, now)
 
-    async def decisions(self, tenant_key: str, limit: int) -> list[Decision]:
+    async def decisions(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Decision]:
         """See :meth:`memory.ports.Store.decisions`."""
-        return self._shelf(tenant_key).decisions[: -limit - 1 : -1]
+        return exporting.newest(self._shelf(tenant_key).decisions, subject_hash, before, limit)
 
-    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
+    async def tombstones(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Tombstone]:
         """See :meth:`memory.ports.Store.tombstones`."""
-        return self._shelf(tenant_key).tombstones[: -limit - 1 : -1]
+        return exporting.newest(self._shelf(tenant_key).tombstones, subject_hash, before, limit)
 
     async def concerning(self, tenant_key: str, subject_key: str) -> bytes:
         """See :meth:`memory.ports.Store.concerning`."""

@@ -33,6 +33,10 @@ class Holding(Base):
         """See :meth:`memory.ports.Store.readmit`."""
         return await self._access.several(lambda c: decisions.readmit(c, tenant_key, subject))
 
-    async def decisions(self, tenant_key: str, limit: int) -> list[Decision]:
+    async def decisions(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Decision]:
         """See :meth:`memory.ports.Store.decisions`."""
-        return await self._access.single(lambda c: decisions.newest(c, tenant_key, limit))
+        return await self._access.single(
+            lambda c: decisions.newest(c, tenant_key, subject_hash, before, limit)
+        )

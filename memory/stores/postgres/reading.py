@@ -46,6 +46,10 @@ class Reading(Base):
         # pgvector went, or to another schema, since it was measured.
         return await find(self._access, tenant_key, query, moved)
 
-    async def tombstones(self, tenant_key: str, limit: int) -> list[Tombstone]:
+    async def tombstones(
+        self, tenant_key: str, subject_hash: str | None, before: int, limit: int
+    ) -> list[Tombstone]:
         """See :meth:`memory.ports.Store.tombstones`."""
-        return await self._access.single(lambda c: erasures.tombstones(c, tenant_key, limit))
+        return await self._access.single(
+            lambda c: erasures.tombstones(c, tenant_key, subject_hash, before, limit)
+        )
