@@ -39,6 +39,7 @@ _T = TypeVar("_T")
 
 _BINARIES = {16: "pginstall", 18: "pginstall18"}
 _SUPERUSER, _OWNER, _APPLICATION = "postgres", "memory_owner", "memory_app"
+_OPERATOR = "memory_operator"
 _DATABASE = "memory"
 _SYSTEM_USER = "pgserver"
 _PORT = "5432"  # names the socket file; nothing listens on TCP
@@ -61,6 +62,8 @@ class Server:
 
     url: str
     """The application's role: no superuser, bound by row level security, not the owner."""
+    operator_url: str
+    """The application's rights, and those to release and readmit."""
     owner_url: str
     """The role that owns the database and the schema; no superuser either."""
     superuser_url: str
@@ -95,6 +98,7 @@ async def serve(
         cluster.data.unlock()
         yield Server(
             url=cluster.url(_APPLICATION),
+            operator_url=cluster.url(_OPERATOR),
             owner_url=cluster.url(_OWNER),
             superuser_url=cluster.url(_SUPERUSER),
             data_directory=str(cluster.data.path),
@@ -144,7 +148,7 @@ async def _run_sql(
 
 
 async def _make_database(connection: asyncpg.Connection[Any]) -> None:
-    for role in (_OWNER, _APPLICATION):
+    for role in (_OWNER, _APPLICATION, _OPERATOR):
         if not await connection.fetchval("select to_regrole($1) is not null", role):
             await connection.execute(f"create role {role} login")
     if not await connection.fetchval("select 1 from pg_database where datname = $1", _DATABASE):
@@ -158,6 +162,7 @@ async def _make_extension(connection: asyncpg.Connection[Any]) -> None:
 
 async def _grant(connection: asyncpg.Connection[Any]) -> None:
     await connection.execute("select memory.grant_app($1)", _APPLICATION)
+    await connection.execute("select memory.grant_operator($1)", _OPERATOR)
 
 
 class _Cluster:

@@ -111,9 +111,10 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
         return InstallError(f"{_UPGRADE} (SQLSTATE {sqlstate})")
     if sqlstate == "42501":
         return InstallError(
-            "the role lacks a right: the owner calls memory.grant_app(role), or"
-            " grant_operator(role) for release and readmit, grant_auditor(role) for"
-            " verify_install (SQLSTATE 42501)"
+            "the role lacks a right: to connect, grant connect on the database; for the verbs the"
+            " owner calls memory.grant_app(role), or grant_operator(role) for release and readmit,"
+            " grant_auditor(role) for verify_install; maintenance, check and replay take the"
+            " owner's URL (SQLSTATE 42501)"
         )
     if sqlstate == "25006":
         return InstallError("the database or the role is read-only (SQLSTATE 25006)")

@@ -18,7 +18,7 @@ import asyncpg
 import psutil
 import pytest
 
-from memory import datadir, embedded
+from memory import Memory, PostgresStore, datadir, embedded
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 
 HOLD = """
@@ -94,6 +94,20 @@ async def test_the_application_gets_a_migrated_database_and_no_power_over_it(ver
         assert await ask(server.url, member) is False
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await ask(server.url, "drop table memory.records")
+
+
+async def test_the_operator_lifts_a_hold_and_the_application_does_not() -> None:
+    async with embedded.serve() as server:
+        app = Memory(PostgresStore(server.url), subject_pepper="pepper")
+        operator = Memory(PostgresStore(server.operator_url), subject_pepper="pepper")
+        async with app, operator:
+            await app.hold("shop", subject_key="customer:dana")
+            with pytest.raises(InstallError, match="grant_operator"):
+                await app.release("shop", subject_key="customer:dana")
+            await operator.release("shop", subject_key="customer:dana")
+            await operator.remember("shop", text="Dana is back", subject_keys="customer:dana")
+            assert (await app.forget("shop", subject_key="customer:dana")).complete
+            assert (await operator.ready()).problems == ()
 
 
 async def test_pgvector_is_there() -> None:
