@@ -35,7 +35,10 @@ _BY_VECTOR: Final = frozenset({"vector", "hybrid"})
 
 
 class Reading(Base):
-    """Each verb sees one tenant and never a record that has expired."""
+    """Each verb sees one tenant and never a record that has expired.
+
+    What was derived from one is seen until :meth:`expire` erases both.
+    """
 
     async def recall(
         self,
@@ -66,11 +69,11 @@ class Reading(Base):
         ``subject_match="all"``. ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
         ``metadata`` is containment as ``jsonb @>``, masked first as what is stored was, so that a
         masked value stands for all values of its mask. Superseded versions are hidden unless
-        ``include_superseded``; what has expired always is. Hits that score below ``min_score``, on
-        the scale of the strategy (:class:`memory.types.Hit`), are left out; ``recent`` has no
-        scores and refuses it. ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the
-        greater score of the turn just before or just after, by ``record_id``, about one of the
-        same people.
+        ``include_superseded``; what has expired always is, though not what was derived from it.
+        Hits that score below ``min_score``, on the scale of the strategy
+        (:class:`memory.types.Hit`), are left out; ``recent`` has no scores and refuses it.
+        ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the greater score of the
+        turn just before or just after, by ``record_id``, about one of the same people.
         """
         tenant_key = validation.tenant(tenant_key)
         filters = self._filters(

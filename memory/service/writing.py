@@ -112,7 +112,8 @@ class Writing(Base):
     ) -> Derived:
         """Store something made from records, with its provenance; it is erased with any of them.
 
-        It is about everybody its sources are about. ``sources`` are records, their ids, or what
+        It is about everybody its sources are about. When one of them expires, this stays visible
+        until :meth:`expire` erases both. ``sources`` are records, their ids, or what
         :meth:`remember`, :meth:`derive` and :meth:`recall` (its hits) returned. ``artefacts`` are
         ``(adapter, artefact_id)`` pairs that an external index will hold for it. Where
         ``record_key`` exists, this becomes its newest version. Raises ``ProvenanceRequiredError``

@@ -36,6 +36,16 @@ async def made(tenant, text, *sources, **more):
     return (await tenant.derive(kind="summary", text=text, sources=sources, **more)).record
 
 
+async def test_what_was_derived_from_an_expired_record_stays_visible_until_expire(acme):
+    expired = await told(acme, "Ann is 42", ANN, expires_at=NOON)
+    summary = await made(acme, "Somebody is 42", expired)
+    assert await acme.get(record_id=expired.record_id) is None
+    assert await acme.get(record_id=summary.record_id) == summary
+    assert [hit.record for hit in (await acme.recall(text="42")).hits] == [summary]
+    assert (await acme.expire()).counts == Counts(memories=1, derived=1, provenance_edges=1)
+    assert await acme.get(record_id=summary.record_id) is None
+
+
 async def left(tenant, *records):
     """Which of the records are there, whatever recall hides."""
     found = []

@@ -89,6 +89,18 @@ def test_the_check_of_the_chain_finds_an_edited_tombstone(
         run(check, name="verify.md", line=block.line, names=names)
 
 
+def test_the_check_of_the_chain_takes_as_many_pages_as_there_are(
+    root: Path, database: Database
+) -> None:
+    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "digest" in b.code]
+    assert "limit=1000" in block.code
+    code = block.code.replace("limit=1000", "limit=1")
+    url = normalize_url(database.app_url).render_as_string(hide_password=False)
+    names: dict[str, Any] = {"url": url, "pepper": "pepper"}
+    run(code, name="verify.md", line=block.line, names=names)
+    assert [tombstone.seq for tombstone in names["history"]] == [2, 1]
+
+
 async def test_the_application_may_not_verify_but_an_auditor_may(database: Database) -> None:
     with pytest.raises(InstallError):
         await memory.verify_install(database.app_url)

@@ -48,10 +48,11 @@ def empty() -> Iterator[Site]:
     with embedded_postgres(18) as server:
         site = Site(superuser_url=server.url("superuser", "postgres"))
         with site.connect("postgres", "postgres") as superuser:
-            # The embedded server brings two roles of these names along.
-            for name in ("memory_owner", "memory_app"):
+            # The embedded server brings roles of these names along.
+            for name in ("memory_owner", "memory_app", "memory_operator"):
                 superuser.execute(f"alter role {name} rename to embedded_{name}")
             run(superuser, "create database agents")
+            run(superuser, "revoke connect")
             run(superuser, "create role memory_backup")
         with site.connect("postgres") as superuser:
             run(superuser, "create extension")
@@ -114,6 +115,23 @@ def test_the_grants_of_the_page_are_those_of_the_function(site: Site) -> None:
         )
         superuser.execute("drop owned by memory_twin")
         superuser.execute("drop role memory_twin")
+
+
+async def test_a_role_that_may_not_connect_is_told_which_grant_lacks(site: Site) -> None:
+    with site.connect("postgres") as superuser:
+        superuser.execute("create role memory_stranger login")
+        async with service(site, "memory_stranger") as stranger:
+            [problem] = (await stranger.ready()).problems
+        superuser.execute("drop role memory_stranger")
+    assert "grant connect on the database" in problem
+    async with service(site, "memory_app") as known:
+        assert (await known.ready()).ready
+
+
+async def test_the_application_that_checks_is_told_whose_url_it_takes(site: Site) -> None:
+    with pytest.raises(memory.InstallError, match="owner's URL"):
+        await memory.check(site.url("memory_app"))
+    assert (await memory.check(site.url("memory_owner"))).ok
 
 
 class Index:

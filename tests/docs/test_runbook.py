@@ -67,9 +67,33 @@ def test_the_runbook_erases_the_person_and_nobody_else(
     with psycopg.connect(database.superuser_url) as superuser:
         left = superuser.execute("select text from memory.records").fetchall()
         words = superuser.execute("select term from memory.postings").fetchall()
-    assert left == [("Li likes tea",)]
-    assert {word for (word,) in words} == {"li", "likes", "tea"}
+    assert sorted(left) == [("Ben pays",), ("Li likes tea",)]
+    assert {word for (word,) in words} == {"ben", "pays", "li", "likes", "tea"}
     assert [row[0] for found in rows for row in found if "customer:li" in row] == ["customer:li"]
+
+
+async def hold_dana(url: str, *, with_data: bool) -> None:
+    if with_data:
+        await remember(url)
+    async with Memory(PostgresStore(url), subject_pepper="pepper") as service:
+        await service.hold("shop", subject_key="customer:dana")
+
+
+@pytest.mark.parametrize("with_data", [True, False])
+def test_the_runbook_does_not_close_the_case_of_somebody_who_is_held(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_data: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(hold_dana(database.app_url, with_data=with_data))
+    names = names_for(database) | {"indexes": [Index()]}
+    with pytest.raises(AssertionError) as stopped:
+        run_page(RUNBOOK, database, names)
+    assert str(stopped.traceback[-1].path).endswith("runbook.md")
+    assert names["left"].deferred
+    assert names["left"].held == (2 if with_data else 0)
+    with psycopg.connect(database.superuser_url) as superuser:
+        texts = {text for (text,) in superuser.execute("select text from memory.records")}
+    assert ("Dana moved to Pune" in texts) is with_data
 
 
 def test_the_commands_of_the_page_exist() -> None:

@@ -108,6 +108,7 @@ def names_for(database: Database) -> dict[str, Any]:
         "__name__": "__main__",
         "url": normalize_url(database.app_url).render_as_string(hide_password=False),
         "owner_url": database.owner_url,
+        "operator_url": normalize_url(database.operator_url).render_as_string(hide_password=False),
         "pepper": "pepper",
         "indexes": [],
     }
