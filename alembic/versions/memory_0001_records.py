@@ -187,6 +187,15 @@ def upgrade() -> None:
         schema="memory",
     )
 
+    op.create_index(
+        "subjects_held",
+        "subjects",
+        ["tenant_key", "subject_hash"],
+        unique=False,
+        schema="memory",
+        postgresql_where=sa.text("held"),
+    )
+
     op.create_table(
         "record_subjects",
         sa.Column("tenant_key", sa.Text(collation="C"), nullable=False),

@@ -319,6 +319,7 @@ def downgrade() -> None:
         """
     )
     op.execute("drop trigger seal on memory.pending_evidence")
+    op.execute("drop function memory.unregister")
     op.execute("drop function memory.seal")
     op.execute("drop function memory.tombstone_digest")
     op.drop_table("artefact_claims", schema="memory")

@@ -133,3 +133,44 @@ create trigger immutable before update or delete on memory.pending_evidence
 for each statement when (pg_trigger_depth() = 0) execute function memory.refuse_change();
 
 alter table memory.pending_evidence enable always trigger immutable;
+
+-- An artefact made from several records goes when any one of them does. Its purge is then about
+-- the people of those that stay too: none of them may be held when it is carried out.
+create function memory.unregister(tenant text, adapters text[], artefacts text[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    with gone as (
+        delete from memory.artefacts as gone
+        using (
+            select distinct u.adapter, u.artefact_id
+            from unnest(adapters, artefacts) as u (adapter, artefact_id)
+        ) as owed
+        cross join lateral (
+            select a.ctid from memory.artefacts as a
+            where a.tenant_key = tenant and a.adapter = owed.adapter
+                and a.artefact_id = owed.artefact_id offset 0
+        ) as found
+        where gone.ctid = found.ctid
+        returning gone.adapter, gone.artefact_id, gone.record_id
+    ),
+    others as (
+        select g.adapter, g.artefact_id, array_agg(l.subject_hash) as hashes
+        from gone as g
+        cross join lateral (
+            select k.subject_hash from memory.record_subjects as k
+            where k.tenant_key = tenant and k.record_id = g.record_id offset 0
+        ) as l
+        group by g.adapter, g.artefact_id
+    )
+    update memory.purges as owed set subject_hashes = array(
+        select distinct h.hash
+        from unnest(owed.subject_hashes || o.hashes) as h (hash) order by h.hash
+    )
+    from others as o
+    cross join lateral (
+        select p.ctid from memory.purges as p
+        where p.tenant_key = tenant and p.adapter = o.adapter
+            and p.artefact_id = o.artefact_id offset 0
+    ) as found
+    where owed.ctid = found.ctid;
+end $$;

@@ -144,18 +144,7 @@ begin
         tenant, linked, hashes, remembered, edges, lost, adapters, artefacts
     );
     if lost is not null then
-        -- An artefact made from several records goes when any one of them does.
-        delete from memory.artefacts as gone
-        using (
-            select distinct u.adapter, u.artefact_id
-            from unnest(adapters, artefacts) as u (adapter, artefact_id)
-        ) as owed
-        cross join lateral (
-            select a.ctid from memory.artefacts as a
-            where a.tenant_key = tenant and a.adapter = owed.adapter
-                and a.artefact_id = owed.artefact_id offset 0
-        ) as found
-        where gone.ctid = found.ctid;
+        perform memory.unregister(tenant, adapters, artefacts);
     end if;
 end $$;
 

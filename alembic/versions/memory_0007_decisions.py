@@ -21,6 +21,7 @@ def downgrade() -> None:
     for function in (
         "readmit",
         "complete_requests",
+        "complete",
         "release",
         "hold",
         "seal_now",

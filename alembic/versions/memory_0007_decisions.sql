@@ -176,9 +176,9 @@ begin
     perform memory.check_tenant(tenant);
     perform memory.require_fresh_snapshots();
     subject_hash := memory.hash_of(tenant, person, person_hash);
-    select d.seq, d.at into seq, at from memory.decide(tenant, subject_hash, 'release') as d;
     perform from memory.tenants as t where t.tenant_key = tenant for update;
     perform memory.lock_subject(tenant, subject_hash);
+    select d.seq, d.at into seq, at from memory.decide(tenant, subject_hash, 'release') as d;
     update memory.subjects as s set held = false
     where s.tenant_key = tenant and s.subject_hash = release.subject_hash and s.held;
     select l.ids into freed from memory.lock_closure(tenant, person, null, null, false) as l;
@@ -189,6 +189,18 @@ begin
     );
     perform memory.flag_records(tenant, freed, false);
     receipts := memory.complete_requests(tenant, person, subject_hash, sealed);
+end $$;
+
+-- Says of everybody whose request this was that it is complete.
+create function memory.complete(tenant text, erasure uuid) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform memory.decide(tenant, h.hash, 'complete', erasure)
+    from (
+        select d.subject_hash as hash from memory.decisions as d
+        where d.tenant_key = tenant and d.erasure_id = erasure and d.action = 'request'
+        order by d.subject_hash
+    ) as h;
 end $$;
 
 -- Asks again for every erasure that a hold deferred. A person other than the released one is found
@@ -227,7 +239,7 @@ begin
             select from memory.records as r
             where r.tenant_key = tenant and r.record_id = asked.record_id
         ) then
-            perform memory.decide(tenant, asked.subject_hash, 'complete', asked.erasure_id);
+            perform memory.complete(tenant, asked.erasure_id);
             continue;
         end if;
         select f.* into done from memory.forget(
@@ -241,7 +253,7 @@ begin
             sealed => sealed
         ) as f;
         if not done.deferred then
-            perform memory.decide(tenant, asked.subject_hash, 'complete', asked.erasure_id);
+            perform memory.complete(tenant, asked.erasure_id);
         end if;
         if not done.deferred or done.memories + done.derived > 0 then
             receipts := receipts || jsonb_build_array(
@@ -267,7 +279,7 @@ begin
     perform memory.check_tenant(tenant);
     subject_hash := memory.hash_of(tenant, person, person_hash);
     perform memory.lock_subject(tenant, subject_hash);
+    select d.seq, d.at into seq, at from memory.decide(tenant, subject_hash, 'readmit') as d;
     update memory.subjects as s set blocked = false
     where s.tenant_key = tenant and s.subject_hash = readmit.subject_hash and s.blocked;
-    select d.seq, d.at into seq, at from memory.decide(tenant, subject_hash, 'readmit') as d;
 end $$;

@@ -150,9 +150,11 @@ end $$;
 -- locked while somebody else's endpoint answers. It ends with the backend that took it (lasting),
 -- with the server, or when it runs out: through a pooler the backend outlives the client.
 -- Debts that failed as often come together, so what makes a call fail does not take fresh debts
--- along. since is the time of the drain's first lease: each debt is asked for once in a drain.
+-- along. since is the time of the drain's first lease: each debt is asked for once in a drain, also
+-- when the clock is set back meanwhile.
 -- What another tenant has registered too is retained: it is settled, but not purged. That is
 -- decided here, after the erasure has committed: of two that erase at once, the later one purges.
+-- What was made from a held person's records too waits for the release, and is owed until then.
 create function memory.lease_purges(
     tenant text,
     index_name text,
@@ -173,12 +175,16 @@ set enable_sort = off set jit = off as $$
 declare
     started timestamptz := clock_timestamp();
     living integer[] := array(select b.pid from pg_stat_get_activity(null) as b);
+    holders text[];
 begin
     perform memory.check_tenant(tenant);
     if pg_current_xact_id_if_assigned() is not null then
         raise exception 'purges are leased after the erasure has committed'
             using errcode = 'ME019';
     end if;
+    holders := array(
+        select s.subject_hash from memory.subjects as s where s.tenant_key = tenant and s.held
+    );
     return query
     with free as (
         select q.ctid as place, q.attempts from memory.purges as q
@@ -192,6 +198,7 @@ begin
             )
             and (not due_only or q.next_try_at is null or q.next_try_at <= started)
             and (people is null or q.subject_hashes && people)
+            and not q.subject_hashes && holders
         order by q.attempts, q.artefact_id limit most
         for update skip locked
     ),
@@ -199,7 +206,7 @@ begin
         update memory.purges as p set
             attempts = p.attempts + 1,
             lease = token,
-            leased_at = started,
+            leased_at = greatest(started, since),
             leased_until = started + duration,
             leased_pid = case when lasting then pg_backend_pid() end
         from free as f

@@ -40,6 +40,9 @@ def downgrade() -> None:
         op.execute(f"drop trigger no_truncate on memory.{table}")
     for table in _TENANT_TABLES:
         op.execute(f"drop policy tenant on memory.{table}")
+    op.execute("drop trigger hold_kept on memory.records")
+    for trigger in ("decision_kept", "decision_stays", "subject_fixed"):
+        op.execute(f"drop trigger {trigger} on memory.subjects")
     op.execute("drop policy owner_walks on memory.tenants")
     op.execute("drop policy owner_only on memory.artefact_claims")
     op.execute("drop policy owner_only on memory.installation")
@@ -48,6 +51,7 @@ def downgrade() -> None:
         "grant_app",
         "pepper_matches",
         "claim_installation",
+        "decision_kept",
         "refuse_truncate",
     ):
         op.execute(f"drop function memory.{function}")

@@ -49,6 +49,64 @@ begin
     end loop;
 end $$;
 
+-- A hold or a block ends by the decision to end it, which stays on record, and by nothing else: the
+-- owner's UPDATE would lift it without a trace, to delete then.
+create function memory.decision_kept() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set row_security = on
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set jit = off as $$
+declare
+    caller text := current_setting('app.current_tenant', true);
+    lifted boolean := false;
+begin
+    if tg_relid not in ('memory.records'::regclass, 'memory.subjects'::regclass) then
+        raise exception 'this trigger belongs to memory.records and memory.subjects'
+            using errcode = 'ME009';
+    end if;
+    perform set_config('app.current_tenant', old.tenant_key, true);
+    if tg_table_name = 'records' then
+        lifted := cardinality(memory.held_among(old.tenant_key, array[old.record_id])) = 0;
+    elsif tg_op = 'UPDATE' then
+        lifted := not exists (
+            select from (
+                values (old.held and not new.held, 'hold', 'release'),
+                    (old.blocked and not new.blocked, 'block', 'readmit')
+            ) as t (ended, setting, lifting)
+            where t.ended and t.lifting is distinct from (
+                select d.action from memory.decisions as d
+                where d.tenant_key = old.tenant_key and d.subject_hash = old.subject_hash
+                    and d.action in (t.setting, t.lifting)
+                order by d.seq desc limit 1
+            )
+        );
+    end if;
+    perform set_config('app.current_tenant', coalesce(caller, ''), true);
+    if not lifted then
+        raise exception 'a hold or a block ends by its decision' using errcode = 'ME010';
+    end if;
+    return case when tg_op = 'DELETE' then old else new end;
+end $$;
+
+create trigger hold_kept before update of held on memory.records
+for each row when (old.held and not new.held) execute function memory.decision_kept();
+
+create trigger decision_kept before update on memory.subjects
+for each row when (old.held and not new.held or old.blocked and not new.blocked)
+execute function memory.decision_kept();
+
+create trigger decision_stays before delete on memory.subjects
+for each row when (old.held or old.blocked) execute function memory.decision_kept();
+
+create trigger subject_fixed before update of tenant_key, subject_hash on memory.subjects
+for each statement execute function memory.refuse_identity();
+
+alter table memory.records enable always trigger hold_kept;
+
+alter table memory.subjects enable always trigger decision_kept;
+
+alter table memory.subjects enable always trigger decision_stays;
+
 -- Records the check value of the pepper once; false when another one is recorded. A process with
 -- another pepper would write other hashes: blocks and holds would miss, tombstones not match.
 create function memory.claim_installation(check_value text) returns boolean

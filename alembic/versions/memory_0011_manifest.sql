@@ -127,18 +127,20 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('default', 'records.metadata', '''{}''::jsonb'),
     ('default', 'records.origin', '''remembered''::text'),
     ('definer', '
-        artefact_added artefact_removed claim_installation defer_purges edge_added edge_kept erase
-        forget hold lease_purges link_added link_kept pepper_matches readmit record_added
-        record_complete release seal settle_purges sweep
+        artefact_added artefact_removed claim_installation decision_kept defer_purges edge_added
+        edge_kept erase forget hold lease_purges link_added link_kept pepper_matches readmit
+        record_added record_complete release seal settle_purges sweep
     ', 'definer'),
     ('enabled', '
         artefacts.artefact_fixed artefacts.sources_exist provenance.edge_fixed provenance.edge_kept
         provenance.inherit record_subjects.admit record_subjects.link_fixed
         record_subjects.link_kept records.complete records.counted records.identity_fixed
+        subjects.subject_fixed
     ', 'O'),
     ('enabled', '
         artefacts.unclaim decisions.immutable pending_evidence.immutable pending_evidence.seal
-        purge_receipts.immutable records.erase tombstones.immutable
+        purge_receipts.immutable records.erase records.hold_kept subjects.decision_kept
+        subjects.decision_stays tombstones.immutable
     ', 'A'),
     ('evidence column', '
         chain_heads.digest chain_heads.tenant_key decisions.action decisions.subject_hash
@@ -175,10 +177,12 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'check_tenant', '16d04bb98aba89be06dd93e9119c1e1a'),
     ('function', 'claim_installation', '9d76612f893f72b4fbc657a302b322e7'),
     ('function', 'closure', '5265fd1059c13ce7a00b99446d878394'),
-    ('function', 'complete_requests', 'b87f3989a0cae18eba6c464712875262'),
+    ('function', 'complete', 'd62607b6167007b6ef419a1f0da87ebe'),
+    ('function', 'complete_requests', 'eb81f5d65f4095dc6df40adfd4a42536'),
     ('function', 'constraint_offences', '354117705017dab6d359321e6ed74f72'),
     ('function', 'count_closure', '3444064e978e93baaa755ccd04537518'),
     ('function', 'decide', 'f16be58e7a24dd44f18dd33b8b306b68'),
+    ('function', 'decision_kept', 'd2679c42e935275b927e5591b8830388'),
     ('function', 'defer_purges', 'bc8e3ecb3c43c55102481a9a3b5db3fb'),
     ('function', 'delete_as', '8e0f444474d3ef360394952ed611c92c'),
     ('function', 'delete_records', '7d46c4783399eb68cce7290eec208953'),
@@ -201,7 +205,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
     ('function', 'label', '809ef22c67c8def41917497be8151ff0'),
-    ('function', 'lease_purges', 'ce17ed6c4b0f0d4a87d2d0ce5cfe379f'),
+    ('function', 'lease_purges', 'ca9fc3bd86208e7dd062878423e1a4ad'),
     ('function', 'link_added', '0df7c82c8626956ff2aff0838daa9994'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),
     ('function', 'lock_artefacts', '5c1f4c346e7ef8556e0315fd465b5658'),
@@ -211,13 +215,13 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'owing', '14d07f69c5c4e38656183d5aa044d3d6'),
     ('function', 'pass_on', 'fb7230e512ca97e7add8921dc9b4e7ba'),
     ('function', 'pepper_matches', '0d3c5c65a1b61fb8704d207036ff8044'),
-    ('function', 'readmit', '64aea427a8387507d07e2a68ddd2a594'),
+    ('function', 'readmit', 'c26266b1c4383268a684279d8b9890ca'),
     ('function', 'record_added', 'baf585ec410bfce0027e253c790eb877'),
     ('function', 'record_complete', '5cf7b84507f9b259761910f4e7639c51'),
     ('function', 'refuse_change', '1345e9d177b2f3e3a40823bb9fda4265'),
     ('function', 'refuse_identity', 'e403caea4fcf10f23bacef8bdc716ceb'),
     ('function', 'refuse_truncate', 'b27496cf63ecb7ebfc536fed6f50dabc'),
-    ('function', 'release', '601c6be11d0544c616340f5cb5a4262b'),
+    ('function', 'release', 'd093b1892c36e28662c5018b483ca6f9'),
     ('function', 'request', '8309c719c365469d25a54699f5c4e606'),
     ('function', 'require_fresh_snapshots', 'b87bad36419bc2bd8f2e489175f1c89a'),
     ('function', 'revision', '
@@ -232,7 +236,7 @@ f
     ('function', 'roots', '781fb2ffa38e0c92084aadf0bf345d53'),
     ('function', 'seal', 'd916ae29c8da7a989b4c6579181d9ff9'),
     ('function', 'seal_now', 'd90b23c81375b6eaad40f31b7a776720'),
-    ('function', 'settle', 'b17b1494e12850049088c1ab9102290f'),
+    ('function', 'settle', 'b9d624ded2fcab5969cc1e28b4e4d822'),
     ('function', 'settle_purges', '22803aac8c63790e4e1dede817ffbe14'),
     ('function', 'spare', 'c9cf7b5912dbf08810a8f13ee78a36d6'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
@@ -241,6 +245,7 @@ f
     ('function', 'sweep_batch', '8f6d91cec90e32da5a456a65d4d167b8'),
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
+    ('function', 'unregister', '7dda466d433afe0772cc3677306aab37'),
     ('function', 'verify_install', '65208c185a26da25d5dadf70a9a6f459'),
     ('function', 'witness', '381c157e40ed03e0de57e4f8e1a5d007'),
     ('function', 'write_records', 'e388fe0106526a8c25915ef48f68f567'),
@@ -258,6 +263,7 @@ f
     ('index', 'records_embedded', '98cc1b4f59c5fbc5e85287aff30639e6'),
     ('index', 'records_recent', 'btree (tenant_key, occurred_at) INCLUDE (record_id)'),
     ('index', 'records_versions', 'd3a4ed165be308bda4495e02d42ed0e3'),
+    ('index', 'subjects_held', 'btree (tenant_key, subject_hash) WHERE held'),
     ('index', 'tombstones_person', 'btree (tenant_key, subject_hash, erasure_id)'),
     ('policy', 'artefact_claims.owner_only installation.owner_only', 't * {owner} true'),
     ('policy', '
@@ -319,7 +325,11 @@ f
     ('trigger', 'records.complete', 'd382ac95d08747469f920f1d1e12d91b'),
     ('trigger', 'records.counted', '8a79556cde7d2678a7baaea577e1f1fe'),
     ('trigger', 'records.erase', '9bb49310e98714713f2c6220551092d3'),
+    ('trigger', 'records.hold_kept', 'ef6a7c7c4a2d6296e24b1fbc55168e03'),
     ('trigger', 'records.identity_fixed', 'd7151647e585158e1b322f934a50cac3'),
+    ('trigger', 'subjects.decision_kept', '439fd9b7229f380c98bbad91b6566d44'),
+    ('trigger', 'subjects.decision_stays', '59633f8d9c76839247c1473f2fb0d07b'),
+    ('trigger', 'subjects.subject_fixed', '24461ed9df432601464c6b96ce43dec8'),
     ('truncate', '
         artefact_claims.no_truncate artefacts.no_truncate chain_heads.no_truncate
         decisions.no_truncate installation.no_truncate pending_evidence.no_truncate

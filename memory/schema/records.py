@@ -137,6 +137,7 @@ subjects = Table(
     Column("blocked", Boolean, nullable=False, server_default=text("false")),
     Column("held", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant_key", "subject_hash", name="subjects_pkey"),
+    Index("subjects_held", "tenant_key", "subject_hash", postgresql_where=text("held")),
     bounded("tenant_key", 256),
     hashed_often(),
 )

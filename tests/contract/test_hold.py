@@ -181,7 +181,7 @@ async def test_a_record_about_two_held_people_waits_for_both(acme, operator):
     assert [one.complete for one in receipts] == [True]
     assert receipts[0].erasure_id == receipt.erasure_id
     await kept(acme)
-    assert (await actions(acme)).count("complete") == 2
+    assert (await actions(acme)).count("complete") == 3
 
 
 async def test_a_release_carries_out_what_it_can_of_what_still_waits(acme, operator):
@@ -236,6 +236,9 @@ async def test_one_held_record_is_erased_by_the_release_and_its_neighbour_stays(
     with pytest.raises(UnknownRecordError):
         await acme.forget_record(record_id=record)
     await kept(acme, neighbour)
+    completes = [one for one in await acme.decisions() if one.action == "complete"]
+    assert {one.subject_hash for one in completes} == {one.subject_hash for one in requests}
+    assert {one.erasure_id for one in completes} == {receipt.erasure_id}
     stones = await acme.erasure_history()
     assert {stone.erasure_id for stone in stones} == {receipt.erasure_id}
     assert len(stones) == 2
@@ -251,7 +254,7 @@ async def test_a_request_for_a_record_that_went_otherwise_is_closed(acme, operat
     receipts = (await operator.release(subject_key=BOB)).receipts
     assert sum(receipt.counts.memories for receipt in receipts) == 1
     assert (await operator.release(subject_key=BOB)).receipts == ()
-    assert (await actions(acme)).count("complete") == 2
+    assert (await actions(acme)).count("complete") == 3
 
 
 async def test_two_holds_are_lifted_by_one_release(acme, operator):

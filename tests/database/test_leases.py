@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -13,7 +13,7 @@ from servers import Database
 
 LEASE = (
     "select * from memory.lease_purges(tenant => $1, index_name => 'index', most => $2,"
-    " duration => $3, token => $4, lasting => $5, due_only => $6, people => $7)"
+    " duration => $3, token => $4, lasting => $5, due_only => $6, people => $7, since => $8)"
 )
 DEBT = "select * from memory.purges where tenant_key = $1"
 
@@ -38,6 +38,7 @@ async def lease(
     lasting: bool = True,
     due_only: bool = False,
     people: list[str] | None = None,
+    since: datetime | None = None,
 ) -> list[str]:
     async with acting(connection, tenant):
         rows = await connection.fetch(
@@ -49,6 +50,7 @@ async def lease(
             lasting,
             due_only,
             people,
+            since,
         )
     return sorted(row["artefact_id"] for row in rows)
 
@@ -211,6 +213,21 @@ async def test_debts_that_failed_as_often_are_leased_together(
     assert await lease(client, tenant) == ["a"]
 
 
+async def test_a_drain_asks_once_for_each_debt_when_the_clock_is_set_back(
+    client: Connection, tenant: str
+) -> None:
+    """Otherwise it would ask a failing index again and again until the clock has caught up."""
+    await owing(client, tenant, "a", "b")
+    began = datetime.now(UTC) + timedelta(hours=1)
+    token = uuid4()
+    assert await lease(client, tenant, token=token, most=1, since=began) == ["a"]
+    await defer(client, tenant, token, "OSError", "a")
+    assert await lease(client, tenant, token=token, since=began) == ["b"]
+    await defer(client, tenant, token, "OSError", "b")
+    assert await lease(client, tenant, since=began) == []
+    assert await lease(client, tenant) == ["a", "b"]
+
+
 async def test_only_the_debts_about_these_people_are_leased(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:
@@ -234,7 +251,7 @@ async def test_no_lease_is_taken_in_the_transaction_that_erases(
     with refused("ME019"):
         async with acting(client, tenant):
             await client.execute("delete from memory.records")
-            await client.fetch(LEASE, tenant, 10, timedelta(0), uuid4(), True, False, None)
+            await client.fetch(LEASE, tenant, 10, timedelta(0), uuid4(), True, False, None, None)
     async with acting(client, tenant):
         await client.execute("delete from memory.records")
     assert await lease(client, tenant) == ["a"]
@@ -263,7 +280,7 @@ async def test_a_batch_reads_no_more_than_itself_beside_a_long_backlog(
             await client.execute("select set_config('app.current_tenant', $1, true)", tenant)
             before = await read()
             if step.startswith("lease"):
-                values = (tenant, 1_000, timedelta(minutes=1), token, True, False, None)
+                values = (tenant, 1_000, timedelta(minutes=1), token, True, False, None, None)
                 rows = await client.fetch(LEASE, *values)
                 ids = [row["artefact_id"] for row in rows]
                 assert len(ids) == 1_000

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from memory.ports import Order
 from memory.stores.in_memory.shelf import Shelf
 from memory.types import Action, Decision
 
-__all__ = ["block", "decide", "request", "waiting"]
+__all__ = ["block", "complete", "decide", "request", "waiting"]
 
 
 def decide(
@@ -45,6 +46,14 @@ def request(shelf: Shelf, order: Order) -> None:
             kinds=order.kinds or (),
             record_id=order.record_id,
         )
+
+
+def complete(shelf: Shelf, erasure_id: UUID | None, now: datetime) -> None:
+    """Say of everybody whose request this was that it is complete."""
+    asked = [one for one in shelf.decisions if one.action == "request"]
+    for one in asked:
+        if one.erasure_id == erasure_id:
+            decide(shelf, one.subject_hash, "complete", now, erasure_id=erasure_id)
 
 
 def waiting(shelf: Shelf) -> list[Decision]:

@@ -42,6 +42,7 @@ class ShelfLedger:
             if name == adapter
             and owed.lease is None
             and owed not in self._asked
+            and owed.people.isdisjoint(self._shelf.held)
             and (demand.people is None or not owed.people.isdisjoint(demand.people))
             and (not demand.due_only or owed.next_try_at is None or owed.next_try_at <= now)
         )[:BATCH]

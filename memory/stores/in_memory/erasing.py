@@ -221,9 +221,10 @@ def _bury(shelf: Shelf, order: Order | Sweep, subject_hash: str, counts: Counts)
 
 def _owe(shelf: Shelf, plan: _Plan, erasure_id: UUID) -> None:
     for item, sources in plan.lost.items():
+        # Those of records that stay too: none of them may be held when it is purged.
         people = {
             subject_hash
-            for source in sources & plan.gone
+            for source in sources
             for subject_hash in shelf.rows[source].subjects.values()
         }
         shelf.debts[item] = Owed(people=frozenset(people), erasure_id=erasure_id)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memory.ports import Order, Subject
-from memory.stores.in_memory.deciding import decide, waiting
+from memory.stores.in_memory.deciding import complete, decide, waiting
 from memory.stores.in_memory.erasing import erase
 from memory.stores.in_memory.shelf import Shelf
 from memory.types import Decision, Receipt, Release
@@ -34,7 +34,7 @@ def release(shelf: Shelf, subject: Subject, now: datetime) -> Release:
     for request in waiting(shelf):
         receipt = _again(shelf, request, now)
         if receipt is None or not receipt.deferred:
-            decide(shelf, request.subject_hash, "complete", now, erasure_id=request.erasure_id)
+            complete(shelf, request.erasure_id, now)
         if receipt is not None and (receipt.counts.records or not receipt.deferred):
             receipts.append(receipt)
     return Release(decision=decision, receipts=tuple(receipts))
