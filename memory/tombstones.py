@@ -100,7 +100,7 @@ class _Reader:
 
     def tombstones(self, lines: Iterable[str | bytes]) -> Iterator[Tombstone]:
         for text in lines:
-            if not text.strip():
+            if isinstance(text, str | bytes) and not text.strip():
                 continue
             self._number += 1
             stone = self._line(self._parsed(text))
@@ -161,7 +161,7 @@ class _Reader:
         # What json raises quotes the text, so it must not become the context of ours.
         try:
             values = json.loads(text)
-        except (ValueError, RecursionError):
+        except (ValueError, TypeError, RecursionError):
             values = None
         self._require(isinstance(values, dict), "must be a JSON object")
         return cast("dict[str, Any]", values)

@@ -208,6 +208,19 @@ async def test_an_index_is_asked_and_an_event_says_so(memory_factory, plugs):
     assert (event.memories, event.derived, event.scope) == (1, 1, "retention")
 
 
+@pytest.mark.parametrize("batch", [1, 1_000])
+async def test_what_a_hold_keeps_is_counted_once_where_two_rules_name_it(acme, batch):
+    long_ago = NOON - 48 * HOUR
+    both = await told(acme, "old and expired", ANN, occurred_at=long_ago, expires_at=NOON)
+    old = await told(acme, "old", ANN, occurred_at=long_ago)
+    expired = await told(acme, "expired", ANN, occurred_at=NOON + 20 * HOUR, expires_at=NOON)
+    due = await told(acme, "of Bob", BOB, occurred_at=long_ago, expires_at=NOON)
+    await acme.hold(subject_key=ANN)
+    receipt = await acme.expire(older_than=24 * HOUR, batch=batch)
+    assert (receipt.held, receipt.counts.records) == (3, 1)
+    assert await left(acme, both, old, expired, due) == [both, old, expired]
+
+
 async def test_a_version_that_expired_goes_and_its_successor_stays(acme):
     old = await told(acme, "v1", ANN, expires_at=NOON, record_key="plan")
     new = await told(acme, "v2", ANN, record_key="plan")

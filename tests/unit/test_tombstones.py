@@ -118,6 +118,8 @@ BROKEN = {
     "a tenant twice": [*stream()[:5], *stream()[1:]],
     "not JSON": [stream()[0], "secret"],
     "not an object": [stream()[0], "[1]"],
+    "not text": [stream()[0], 5],
+    "nothing": [None],
     "not UTF-8": [stream()[0].encode(), b"\xff\xfe"],
     "nested too deep": [stream()[0], "[" * 100_000],
     "of another kind": [stream()[0], '{"type":"secret"}'],
