@@ -124,6 +124,12 @@ begin
                 except
                 select u.id from unnest(ids) as u (id)
             ) as kept
+            cross join lateral (
+                select r.expires_at from memory.records as r
+                where r.tenant_key = tenant and r.record_id = kept.id offset 0
+            ) as r
+            -- What has expired is counted by the sweep that asks for that.
+            where reach = 'tenant' or before is null or coalesce(r.expires_at > due, true)
         );
     end if;
     cascade_depth := memory.cascade_depth(tenant, ids, cardinality(starts));

@@ -241,7 +241,7 @@ f
     ('function', 'spare', 'c9cf7b5912dbf08810a8f13ee78a36d6'),
     ('function', 'strays', '5fe962be20407e38720a00a85868a5b0'),
     ('function', 'subjects_of', 'a3d1a5f5d71df69ae5fe95b6df12163e'),
-    ('function', 'sweep', '9f76921a385ed0086004b39a42570358'),
+    ('function', 'sweep', 'a803ebb75aa2fcd2e43a23e9d836d4a2'),
     ('function', 'sweep_batch', '8f6d91cec90e32da5a456a65d4d167b8'),
     ('function', 'table_offences', '8eb1373003d55572e95eb1c22291fd22'),
     ('function', 'tombstone_digest', '1e07648e44eaa8951b2f2f0c83ac8567'),
