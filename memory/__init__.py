@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from memory import fingerprint, maintenance, redaction, tombstones
 from memory.embedding import HashingEmbedder
@@ -61,6 +62,10 @@ from memory.types import (
     Tombstone,
     VectorIndex,
 )
+
+if TYPE_CHECKING:
+    from memory import embedded as embedded
+    from memory import migrate as migrate
 
 __all__ = [
     "Action",

@@ -186,7 +186,9 @@ class Receipt:
     is outstanding, held or deferred, and never for a dry run.
     ``closure`` is a digest of the ids asked for; pass a dry run's to ``forget(expect=...)``.
     ``anchor`` is the chain position of the newest tombstone written, None where there is none, or
-    where the transaction is the caller's and not yet committed. Times are UTC.
+    where the transaction is the caller's and not yet committed. Times are UTC; ``erased_at`` is
+    when the erasure began: tombstones are dated when they are chained, on PostgreSQL some
+    milliseconds later.
     The scopes ``retention`` and ``tenant`` name nobody and go in batches: ``subject_hashes`` and
     ``closure`` are empty and ``bystanders`` is 0; the tombstones of the ``erasure_id`` say who.
     """

@@ -18,7 +18,8 @@ class Holding(Erasing):
 
         It may come before there is any record; what is remembered, derived or related later takes
         the hold over. A DELETE in SQL is refused, whatever its role. Holding somebody twice changes
-        nothing, is recorded twice, and is lifted by one :meth:`release`.
+        nothing, is recorded twice, and is lifted by one :meth:`release`. A misspelt key is no
+        error: it holds somebody of whom nothing is known yet.
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         return await self._store.hold(tenant_key, subject, self._now())
@@ -29,7 +30,9 @@ class Holding(Erasing):
         They start from what there is now: what was remembered since they were asked for goes too.
         A record about somebody else who is held stays, and so does an erasure that waits for it.
         Needs ``memory.grant_operator`` on PostgreSQL. An external index that does not confirm its
-        purge is ``outstanding`` in the receipt, and no error: the hold is lifted all the same.
+        purge is ``outstanding`` in the receipt, and no error: the hold is lifted all the same. Of
+        somebody who is not held it changes nothing, is no error, and is recorded:
+        ``decisions(subject_key=...)`` says beforehand whether they are.
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         done = await self._store.release(tenant_key, subject, self._now())
@@ -39,7 +42,8 @@ class Holding(Erasing):
     async def readmit(self, tenant_key: str, *, subject_key: str) -> Decision:
         """Lift the block that ``forget(block_future=True)`` set: they may be remembered again.
 
-        Needs ``memory.grant_operator`` on PostgreSQL. What was erased stays erased.
+        Needs ``memory.grant_operator`` on PostgreSQL. What was erased stays erased. Of somebody who
+        is not blocked it changes nothing, is no error, and is recorded.
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         return await self._store.readmit(tenant_key, subject, self._now())

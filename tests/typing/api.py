@@ -165,6 +165,12 @@ async def shows(memory: Memory) -> None:
             assert_type(entry.sources, tuple[UUID, ...])
 
 
+async def serves() -> None:
+    async with memory.embedded.serve() as server:
+        assert_type(server.operator_url, str)
+        await memory.migrate.upgrade(server.owner_url)
+
+
 async def draws(memory: Memory, record: Record) -> None:
     graph = await memory.lineage("acme", record_id=record)
     assert_type(graph, Lineage)
