@@ -36,12 +36,16 @@ class Style:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Box:
-    """A node: a heading, a second line, a longer text for the pointer, and its looks."""
+    """A node: a heading, a second line, a longer text for the pointer, and its looks.
+
+    ``tail`` ends the second line and is never cut.
+    """
 
     heading: str = field(repr=False)
     detail: str = field(repr=False)
     title: str = field(repr=False)
     style: Style
+    tail: str = field(default="", repr=False)
     round: bool = False
     dashed: bool = False
 
@@ -197,7 +201,7 @@ def _box(box: Box, x: float, y: float) -> str:
         f"<text x='{x + 12:.1f}' y='{y + 18:.1f}' font-weight='600' fill='#222222'>"
         f"{escape(_short(box.heading, _HEADING))}</text>"
         f"<text x='{x + 12:.1f}' y='{y + 34:.1f}' font-size='11' fill='#555555'>"
-        f"{escape(_short(box.detail, _DETAIL))}</text></g>"
+        f"{escape(_detail(box))}</text></g>"
     )
 
 
@@ -211,20 +215,30 @@ def _short(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def _detail(box: Box) -> str:
+    return _short(box.detail, _DETAIL - len(box.tail)) + box.tail
+
+
 def mermaid(
     boxes: Sequence[Box], edges: Sequence[Edge], *, styles: Sequence[Style], notes: Sequence[str]
 ) -> str:
-    """Return the graph as a Mermaid flowchart; the notes are its comments."""
+    """Return the graph as a Mermaid flowchart; the notes and the styles are nodes of its own.
+
+    Not comments, which no renderer shows.
+    """
     classes = {style.name: f"s{number}" for number, style in enumerate(styles)}
-    lines = ["flowchart LR", *(f"%% {_entities(_clean(note))}" for note in notes)]
+    legend = "<br/>".join(_entities(_clean(note)) for note in notes)
+    lines = ["flowchart LR", *([f'notes["{legend}"]'] if notes else [])]
+    lines += [
+        f'k{number}["{_entities(style.name)}"]:::s{number}' for number, style in enumerate(styles)
+    ]
     for number, box in enumerate(boxes):
         opening, closing = ("([", "])") if box.round else ("[", "]")
-        heading, detail = _short(box.heading, _HEADING), _short(box.detail, _DETAIL)
+        heading, detail = _short(box.heading, _HEADING), _detail(box)
         label = f"{_entities(heading)}<br/>{_entities(detail)}"
         lines.append(f'n{number}{opening}"{label}"{closing}:::{classes[box.style.name]}')
     lines += [f"n{source} --> n{made}" for source, made in edges]
     for style in styles:
-        lines.append(f"%% {_entities(style.name)}")
         looks = f"fill:{style.fill},stroke:{style.stroke},color:#222222"
         lines.append(f"classDef {classes[style.name]} {looks}")
     return "\n".join(lines) + "\n"

@@ -66,12 +66,15 @@ class Lineage:
     bystander_keys: tuple[str, ...] = field(default=(), repr=False)
 
     def mermaid(self, *, labels: Mapping[UUID, str] | None = None) -> str:
-        """Return a Mermaid flowchart; ``labels`` replace the second line of records."""
+        """Return a Mermaid flowchart; ``labels`` replace the second line of records but its +n."""
         boxes, edges = self._drawn(labels or {})
         return drawing.mermaid(boxes, edges, styles=self._styles(), notes=self._notes())
 
     def svg(self, *, labels: Mapping[UUID, str] | None = None) -> str:
-        """Return an SVG drawing; it shows no text of a memory but the ``labels`` it is given."""
+        """Return an SVG drawing; it shows no text of a memory but the ``labels`` it is given.
+
+        A long label is cut, and whole where the pointer rests.
+        """
         boxes, edges = self._drawn(labels or {})
         return drawing.svg(boxes, edges, styles=self._styles(), notes=self._notes())
 
@@ -109,14 +112,19 @@ def _box(node: LineageNode, label: str | None) -> drawing.Box:
     people = "1 person" if node.people == 1 else f"{node.people} people"
     # The end of an id: its beginning is a time, and much alike among neighbours.
     detail = f"…{str(node.record_id)[-6:]} · {people}"
-    if node.artefacts:
-        detail += f" +{node.artefacts}"
-    facts = [str(node.record_id), node.origin, people, f"{node.artefacts} artefacts"]
+    facts = [
+        *([label] if label is not None else []),
+        str(node.record_id),
+        node.origin,
+        people,
+        f"{node.artefacts} artefacts",
+    ]
     facts += [name for name in ("held", "superseded", "root") if getattr(node, name)]
     style = _HELD if node.held else _ERASED if node.erased else _STAYS
     return drawing.Box(
         heading=f"{'● ' if node.root else ''}{node.kind}{version}",
         detail=detail if label is None else label,
+        tail=f" +{node.artefacts}" if node.artefacts else "",
         title=", ".join(facts),
         style=style,
         round=node.origin == "derived",

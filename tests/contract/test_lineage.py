@@ -110,6 +110,26 @@ async def test_drawings_show_labels_that_were_given_and_no_text(acme):
     assert graph._repr_html_().startswith("<div")
 
 
+async def test_a_long_label_is_whole_for_the_pointer_and_keeps_the_count_of_artefacts(acme):
+    told = await acme.remember(text="x", subject_keys=["ann", "bob"])
+    await acme.register_artefact(adapter="index", artefact_id="one", sources=told)
+    graph = await acme.lineage(subject_key="ann")
+    label = "what the two of them agreed about the account"
+    drawn = graph.svg(labels={told.record.record_id: label})
+    assert f"<title>{label}, {told.record.record_id}, remembered, 2 people, 1 artefacts" in drawn
+    assert ">what the two of them a… +1</text>" in drawn
+    assert "2 people +1</text>" in graph.svg()
+    assert "a… #43;1" in graph.mermaid(labels={told.record.record_id: label})
+
+
+async def test_a_flowchart_shows_its_legend_where_a_renderer_shows_it(acme):
+    await acme.remember(text="x", subject_keys="ann")
+    chart = (await acme.lineage(subject_key="ann")).mermaid()
+    assert "%%" not in chart
+    assert 'notes["1 of 1 records would be erased<br/>' in chart
+    assert '"would be erased"]:::s0' in chart
+
+
 async def test_somebody_nothing_is_held_about_has_an_empty_graph(acme, bystander):
     graph = await acme.lineage(subject_key="stranger")
     assert (graph.nodes, graph.edges, graph.records, graph.erased) == ((), (), 0, 0)
