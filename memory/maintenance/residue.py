@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ __all__ = ["Residue", "Trace", "find_residue"]
 
 _BLOCK = 8 << 20
 _WORD = 8
+_SHORTEST = 4
+_APART = bytes(64)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,26 +141,41 @@ class _Search:
 
     def __init__(self, wanted: list[Pattern]) -> None:
         self._short = [pattern for pattern in wanted if len(pattern.value) < 2 * _WORD - 1]
-        self._long: dict[int, list[Pattern]] = {}
-        for pattern in wanted:
-            if len(pattern.value) >= 2 * _WORD - 1:
-                for word in _first_words(fold(pattern.value)):
-                    self._long.setdefault(word, []).append(pattern)
-        self._words = frozenset(self._long)
+        self._long = [pattern for pattern in wanted if len(pattern.value) >= 2 * _WORD - 1]
+        # Numbers, not lists, but where two begin alike: there are millions of words.
+        self._first: dict[int, int] = {}
+        self._others: dict[int, list[int]] = {}
+        for number, pattern in enumerate(self._long):
+            for word in _first_words(fold(pattern.value)):
+                if self._first.setdefault(word, number) != number:
+                    self._others.setdefault(word, []).append(number)
+        self._words = frozenset(self._first)
         self._longest = max(len(pattern.value) for pattern in wanted)
+        # Databases begin as copies of each other: the same content is searched once.
+        self._alike: dict[bytes, set[tuple[int, str, bool]]] = {}
         self._zeros = re.compile(rb"\x00{%d,}" % (2 * self._longest + 64))
 
     def run(self, file: BinaryIO) -> set[tuple[int, str, bool]]:
         """Return needle and encoding of what is in the file, and whether it was compressed."""
+        first = file.read(_BLOCK)
+        if len(first) == _BLOCK:
+            return self._run(file, first)
+        digest = hashlib.sha256(first).digest()
+        if digest not in self._alike:
+            self._alike[digest] = self._run(file, first)
+        return self._alike[digest]
+
+    def _run(self, file: BinaryIO, block: bytes) -> set[tuple[int, str, bool]]:
         found: set[tuple[int, str, bool]] = set()
         kept = b""
-        while block := file.read(_BLOCK):
+        while block:
             content = kept + block
             kept = content[-max(self._longest, 4096) :]
             for piece in self._without_zeros(content):
                 self._look(piece, False, found)
-                for value in unpack_all(piece):
-                    self._look(value, True, found)
+                for values in _joined(unpack_all(piece)):
+                    self._look(values, True, found)
+            block = file.read(_BLOCK)
         return found
 
     def _without_zeros(self, content: bytes) -> Iterator[bytes]:
@@ -172,7 +191,9 @@ class _Search:
         view = memoryview(folded)
         words = view[: len(view) // _WORD * _WORD].cast("Q")
         candidates = [
-            pattern for word in self._words.intersection(words) for pattern in self._long[word]
+            self._long[number]
+            for word in self._words.intersection(words)
+            for number in (self._first[word], *self._others.get(word, ()))
         ]
         for pattern in (*self._short, *candidates):
             trace = (pattern.needle, pattern.encoding, compressed)
@@ -182,5 +203,20 @@ class _Search:
                 found.add(trace)
 
 
+def _joined(values: Iterable[bytes]) -> Iterator[bytes]:
+    """Put many small values together, apart from each other: looking at each costs more."""
+    held = bytearray()
+    for value in values:
+        if len(value) >= _SHORTEST:
+            held += value
+            held += _APART
+        if len(held) >= _BLOCK:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
+
+
 def _first_words(value: bytes) -> list[int]:
-    return [memoryview(value[at : at + _WORD]).cast("Q")[0] for at in range(_WORD)]
+    number = int.from_bytes(value[: 2 * _WORD - 1], sys.byteorder)
+    return [number >> 8 * at & 0xFFFF_FFFF_FFFF_FFFF for at in range(_WORD)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memory.maintenance.scrubbing.overwrite import FILLED
+from memory.maintenance.scrubbing.relations import KEPT
 from rawsql import Connection
 from servers import Database
 
@@ -92,6 +94,14 @@ async def test_every_content_column_has_an_erasure_rule(inspector: Connection) -
     assert await content_columns(inspector) == {
         table: set(columns) for table, columns in RULES.items()
     }
+
+
+def test_what_is_erased_is_overwritten_by_a_scrub_and_only_evidence_is_passed_by() -> None:
+    erased = {
+        table for table, rules in RULES.items() if {ROW, LINK, DEBT}.intersection(rules.values())
+    }
+    assert erased == FILLED
+    assert RULES.keys() - FILLED >= KEPT
 
 
 @pytest.mark.parametrize(

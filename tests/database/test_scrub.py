@@ -168,6 +168,36 @@ async def test_what_keeps_copies_is_named(tmp_path: Any) -> None:
             await superuser.close()
 
 
+async def test_files_of_queries_that_spilled_are_named(
+    database: Database, superuser: Connection
+) -> None:
+    async with superuser.transaction():
+        await superuser.execute("set local work_mem = '64kB'")
+        rows = await superuser.cursor("select n from generate_series(1, 100000) as n order by -n")
+        await rows.fetch(1)
+        report = await scrub(database.superuser_url, wal=False)
+        assert "temporary_files" in report.codes
+    assert "temporary_files" not in (await scrub(database.superuser_url, wal=False)).codes
+
+
+async def test_who_may_not_turn_recycling_off_is_told_so(
+    database: Database, superuser: Connection
+) -> None:
+    owner = database.role("owner")
+    await superuser.execute(f"grant pg_monitor, pg_checkpoint to {owner}")
+    await superuser.execute(f"grant execute on function pg_switch_wal() to {owner}")
+    try:
+        report = await scrub(database.owner_url)
+    finally:
+        await superuser.execute(f"revoke pg_monitor, pg_checkpoint from {owner}")
+    assert "wal_recycle" in report.codes
+    assert "checkpoint" not in report.codes
+    assert ("checkpoint", "files") in done(report)
+    [removed] = [step for step in report.steps if step.action == "remove_wal"]
+    assert not removed.done
+    assert "wal_recycle" not in (await scrub(database.superuser_url)).codes
+
+
 async def test_a_lock_is_not_waited_for_long_and_is_named(
     database: Database, superuser: Connection
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import make_url
 
 from memory import InstallError, Memory, PostgresStore, embedded
+from memory.maintenance import scrub
 from processes import eventually, supervised
 
 BINARIES = Path(
@@ -137,6 +138,29 @@ async def test_a_replica_shows_the_erased_until_it_has_replayed_the_commit(pair:
         pair.on_replica("select pg_wal_replay_resume()")
         await caught_up(pair)
         assert not (await replica.recall("lagging", text="moved")).hits
+
+
+async def test_a_scrub_names_the_replica_and_the_snapshot_that_it_reports(pair: Pair) -> None:
+    pair.on_replica("alter system set hot_standby_feedback = on")
+    pair.on_replica("alter system set wal_receiver_status_interval = '1s'")
+    pair.on_replica("select pg_reload_conf()")
+    held = "select count(*) > 0 from pg_stat_replication where backend_xmin is not null"
+    async with service(pair.url) as primary:
+        await primary.remember("pinned", text="Dana moved", subject_keys="dana")
+        await caught_up(pair)
+        with psycopg.connect(pair.replica_superuser_url) as reader:
+            reader.execute("set transaction isolation level repeatable read")
+            reader.execute("select from memory.records")
+            await until(pair, held, True)
+            await primary.forget("pinned", subject_key="dana")
+            report = await scrub(pair.superuser_url, wal=False)
+            assert {"dead_rows", "hot_standby_feedback", "standby"} <= report.codes
+        pair.on_replica("alter system set hot_standby_feedback = off")
+        pair.on_replica("select pg_reload_conf()")
+        await until(pair, held, False)
+        report = await scrub(pair.superuser_url, wal=False)
+        assert report.codes <= {"standby", "free_space", "wal"}
+        assert "standby" in report.codes
 
 
 async def test_with_remote_apply_an_erasure_returns_when_the_replica_has_it(pair: Pair) -> None:

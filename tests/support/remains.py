@@ -10,6 +10,7 @@ import json
 import random
 import string
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def make_person(name: str, *, records: int, seed: int) -> Person:
         word, note = _letters(dice, 18), _letters(dice, 40)
         text = " ".join([word, *(_letters(dice, dice.randint(4, 9)) for _ in range(9))])
         if number % 10 == 1:
-            text += " " + " ".join(_letters(dice, 8) for _ in range(dice.randint(280, 1000)))
+            text += " " + " ".join(_letters(dice, 8) for _ in range(dice.randint(280, 420)))
         if number % 10 == 2:
             text = f"{word} {_PHRASE * 60}"
             person.compressed.append(word)
@@ -101,7 +102,8 @@ def _letters(dice: random.Random, length: int) -> str:
 
 async def remember(memory: Memory, *people: Person) -> None:
     """Write everybody's records among each other's, and derive from some."""
-    items = [item for row in zip(*(p.items for p in people), strict=True) for item in row]
+    rows = zip_longest(*(person.items for person in people))
+    items = [item for row in rows for item in row if item is not None]
     for start in range(0, len(items), 50):
         await memory.remember_many("shop", items=items[start : start + 50])
     for number, person in enumerate(people):

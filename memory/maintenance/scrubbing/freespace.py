@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from memory.maintenance.scrubbing.placing import Gap
 from memory.maintenance.scrubbing.relations import Table
 from memory.maintenance.scrubbing.session import Session
-from memory.maintenance.scrubbing.wal import checkpoint
 
-__all__ = ["read_remnants", "remnant"]
+__all__ = ["Left", "gap_left", "may_read", "read_remnants"]
 
 _PAGE: Final = 8192
 _AT_ONCE: Final = 1024
@@ -22,21 +23,38 @@ _FILLER: Final = re.compile(rb"\x05~.{16}|~{6,}|(?:\x00\x00\x80\x3f){2}", re.DOT
 _HEADERS: Final = ((24, 24), (25, 24), (32, 32), (36, 24), (56, 24))
 # The header of a row is full of zeros; content, of text or vectors, is not.
 _CONTENT: Final = re.compile(rb"[^\x00]{8,}")
+_UNUSED: Final = b"\0\0\0\0"
 
 
-def remnant(page: bytes) -> int:
-    """Count the bytes in a page's free space that may be content and are not filler."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """Gaps with old bytes in a table's pages, and in those of values kept out of line."""
+
+    table: str
+    gaps: tuple[Gap, ...]
+    long_gaps: tuple[Gap, ...]
+
+    def __str__(self) -> str:
+        gaps = self.gaps + self.long_gaps
+        return f"{sum(gap.left for gap in gaps)} bytes on {len(gaps)} pages of {self.table}"
+
+
+def gap_left(page: bytes) -> Gap | None:
+    """Find what in a page's free space may be content and is not filler; None if nothing."""
     lower, upper = struct.unpack_from("<HH", page, 12)
     if not 24 <= lower <= upper <= _PAGE:
-        return 0
+        return None
     gap = page[lower:upper]
     filler = _FILLER.search(gap)
-    if filler is not None:
-        gap = gap[: _beginning(gap, filler.start())]
+    end = len(gap) if filler is None else _beginning(gap, filler.start())
     at = 0
-    while at + 4 <= len(gap) and _is_line_pointer(gap[at : at + 4]):
+    while at + 4 <= end and _is_line_pointer(gap[at : at + 4]):
         at += 4
-    return sum(len(run) for run in _CONTENT.findall(gap, at))
+    runs = tuple(match.span() for match in _CONTENT.finditer(gap, at, end))
+    if not runs:
+        return None
+    pointers = (page[place : place + 4] for place in range(24, lower - 3, 4))
+    return Gap(size=len(gap), unused=sum(p == _UNUSED for p in pointers), runs=runs)
 
 
 def _beginning(gap: bytes, content: int) -> int:
@@ -55,33 +73,34 @@ def _is_line_pointer(word: bytes) -> bool:
     return (flags != 1 and not length) or (not offset % 8 and offset + length <= _PAGE)
 
 
-async def read_remnants(session: Session, tables: Sequence[Table]) -> dict[str, str] | None:
-    """Say what is left in the free space of which table; None if this role may not read the files.
-
-    The files are what the server last wrote: so it writes them first.
-    """
-    if not await _may_read(session) or not await checkpoint(session):
-        return None
-    left = {}
-    for table in tables:
-        sizes = [size async for page in _pages(session, table) if (size := remnant(page))]
-        if sizes:
-            left[table.plain] = f"{sum(sizes)} bytes on {len(sizes)} pages of {table.plain}"
-    return left
-
-
-async def _may_read(session: Session) -> bool:
+async def may_read(session: Session) -> bool:
+    """Say whether this role may have the files written, and read them."""
     return bool(
         await session.value(
             "select has_function_privilege('pg_read_binary_file(text,bigint,bigint,boolean)',"
-            " 'execute')"
+            " 'execute') and (rolsuper or current_setting('server_version_num')::int >= 150000"
+            " and pg_has_role('pg_checkpoint', 'usage')) from pg_roles where rolname = current_user"
         )
     )
 
 
-async def _pages(session: Session, table: Table) -> AsyncIterator[bytes]:
+async def read_remnants(session: Session, tables: Sequence[Table]) -> list[Left]:
+    """Say what is left in the free space of which table, after a checkpoint has written it."""
+    left = []
+    for table in tables:
+        gaps: tuple[list[Gap], list[Gap]] = ([], [])
+        async for long, page in _pages(session, table):
+            if gap := gap_left(page):
+                gaps[long].append(gap)
+        if any(gaps):
+            left.append(Left(table=table.plain, gaps=tuple(gaps[0]), long_gaps=tuple(gaps[1])))
+    return left
+
+
+async def _pages(session: Session, table: Table) -> AsyncIterator[tuple[bool, bytes]]:
     rows = await session.fetch(
-        "select pg_relation_filepath(r.oid) as path, pg_relation_size(r.oid) / 8192 as pages"
+        "select pg_relation_filepath(r.oid) as path, pg_relation_size(r.oid) / 8192 as pages,"
+        " r.oid = c.reltoastrelid as long"
         " from pg_class as c cross join lateral unnest(array[c.oid, c.reltoastrelid]) as r (oid)"
         " where c.oid = $1::bigint::oid and r.oid <> 0",
         table.oid,
@@ -97,4 +116,4 @@ async def _pages(session: Session, table: Table) -> AsyncIterator[bytes]:
             )
             if isinstance(content, bytes):
                 for at in range(0, len(content) - _PAGE + 1, _PAGE):
-                    yield content[at : at + _PAGE]
+                    yield row.long, content[at : at + _PAGE]

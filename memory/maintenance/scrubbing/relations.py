@@ -10,10 +10,9 @@ from typing import Final
 from memory.errors import InstallError
 from memory.maintenance.scrubbing.session import Session
 
-__all__ = ["Table", "drop_leftovers", "find_tables", "rebuild", "rewrite", "vacuum"]
+__all__ = ["KEPT", "Table", "drop_leftovers", "find_tables", "rebuild", "rewrite", "vacuum"]
 
-# Tables from which nothing about a person is ever deleted: evidence, and what names nobody.
-_KEPT: Final = frozenset(
+KEPT: Final = frozenset(
     {
         "alembic_version",
         "chain_heads",
@@ -25,6 +24,8 @@ _KEPT: Final = frozenset(
         "tombstones",
     }
 )
+"""Tables from which nothing about a person is ever deleted: evidence, and what names nobody."""
+
 _LEFTOVER: Final = re.compile(r"_cc(?:new|old)\d*$")
 _BLOCK: Final = 8192
 
@@ -67,7 +68,7 @@ async def find_tables(session: Session) -> list[Table]:
             name=row.name,
             plain=row.plain,
             oid=row.oid,
-            erased=row.plain not in _KEPT,
+            erased=row.plain not in KEPT,
             pages=row.pages,
             long_pages=row.long_pages,
         )
@@ -93,8 +94,8 @@ async def drop_leftovers(session: Session) -> None:
             )
 
 
-async def vacuum(session: Session, tables: Sequence[Table]) -> None:
-    """Free dead rows and index entries, and cut off empty ends of files.
+async def vacuum(session: Session, tables: Sequence[Table], *, sized: bool = False) -> None:
+    """Free dead rows and index entries, and cut off empty ends of files; report sizes if wanted.
 
     Without ``index_cleanup on`` the server leaves the entries of a few dead rows where they are.
     An HNSW index overwrites the vector of an entry that it frees with zeros: no rebuild is needed.
@@ -105,7 +106,7 @@ async def vacuum(session: Session, tables: Sequence[Table]) -> None:
             table.plain,
             f"vacuum (index_cleanup on, truncate on) {table.name}",
             lock="SHARE UPDATE EXCLUSIVE",
-            size=f"pg_total_relation_size({table.oid}::oid::regclass)",
+            size=f"pg_total_relation_size({table.oid}::oid::regclass)" if sized else None,
         )
 
 
@@ -140,13 +141,16 @@ async def rebuild(session: Session, tables: Sequence[Table]) -> None:
         await drop_leftovers(session)
 
 
-async def rewrite(session: Session, tables: Sequence[Table]) -> None:
-    """Write tables and all their indexes anew; nobody reads or writes one meanwhile."""
-    for table in tables:
-        await session.step(
+async def rewrite(session: Session, tables: Sequence[Table]) -> list[Table]:
+    """Write tables and all their indexes anew, and return them; nobody uses one meanwhile."""
+    return [
+        table
+        for table in tables
+        if await session.step(
             "rewrite",
             table.plain,
             f"vacuum (full) {table.name}",
             lock="ACCESS EXCLUSIVE",
             size=f"pg_total_relation_size({table.oid}::oid::regclass)",
         )
+    ]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory.database import OwnAccess, open_engine
 from memory.errors import InvalidInputError
-from memory.maintenance.scrubbing.freespace import read_remnants
-from memory.maintenance.scrubbing.overwrite import FILLED, overwrite
+from memory.maintenance.scrubbing.freespace import Left, may_read
+from memory.maintenance.scrubbing.overwrite import overwrite, overwrite_gaps
 from memory.maintenance.scrubbing.pins import find_pins
 from memory.maintenance.scrubbing.relations import (
     Table,
@@ -86,34 +86,44 @@ async def scrub(
 async def _scrub(session: Session, *, exclusive: bool, wal: bool) -> Scrubbed:
     tables = await find_tables(session)
     erased = [table for table in tables if table.erased]
-    filled = [table for table in tables if table.plain in FILLED]
+    readable = await may_read(session)
     await drop_leftovers(session)
-    await vacuum(session, tables)
+    await vacuum(session, tables, sized=True)
     rewritten: list[Table] = []
-    if exclusive:
-        left = await read_remnants(session, filled)
-        rewritten = [table for table in erased if left is None or table.plain in left]
-        await rewrite(session, rewritten)
+    if exclusive and not readable:
+        rewritten = await rewrite(session, erased)
     else:
-        await overwrite(session)
+        await overwrite(session, twice=not readable)
     await rebuild(session, [table for table in erased if table not in rewritten])
     await clear_statistics(session)
     if wal:
-        await remove_segments(session)
+        written = await remove_segments(session)
     else:
         session.pend("wal", "the write-ahead log was left alone", "scrub with wal=True")
-        await checkpoint(session)
-    left = await read_remnants(session, filled)
+        written = await checkpoint(session)
+    if not written:
+        await session.flush()
+    left = await overwrite_gaps(session) if written else None
+    if left and exclusive:
+        left = await _rewrite_left(session, erased, left)
     _pend_free_space(session, left, all_rewritten=len(rewritten) == len(erased))
     await find_pins(session, tables)
     return Scrubbed(steps=tuple(session.steps), pending=tuple(session.pending))
 
 
-def _pend_free_space(session: Session, left: dict[str, str] | None, *, all_rewritten: bool) -> None:
+async def _rewrite_left(session: Session, tables: Sequence[Table], left: list[Left]) -> list[Left]:
+    concerned = {item.table for item in left}
+    done = await rewrite(session, [table for table in tables if table.plain in concerned])
+    await checkpoint(session)
+    names = {table.plain for table in done}
+    return [item for item in left if item.table not in names]
+
+
+def _pend_free_space(session: Session, left: list[Left] | None, *, all_rewritten: bool) -> None:
     if left:
         session.pend(
             "free_space",
-            f"in gaps too small for a row of filler: {', '.join(left.values())}",
+            f"in gaps too small for a row of filler: {', '.join(map(str, left))}",
             "exclusive=True writes these tables anew",
         )
     elif left is None and not all_rewritten:

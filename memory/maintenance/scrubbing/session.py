@@ -41,10 +41,25 @@ class Session:
     async def prepare(self) -> None:
         """Set what the statements need; the connection is not to be used by others afterwards."""
         milliseconds = max(1, round(self._lock_timeout * 1000))
-        await self.fetch("select set_config('lock_timeout', $1, false)", f"{milliseconds}ms")
-        await self.fetch("set statement_timeout = 0")
-        await self.fetch("set search_path = pg_catalog, pg_temp")
-        await self.fetch("set default_transaction_read_only = off")
+        settings = {
+            "default_transaction_read_only": "off",
+            "lock_timeout": f"{milliseconds}ms",
+            "search_path": "pg_catalog, pg_temp",
+            "statement_timeout": "0",
+            # A commit need not wait for the disk: a checkpoint, or flush(), follows them all.
+            "synchronous_commit": "off",
+        }
+        await self.fetch(
+            "select set_config(s.name, s.value, false)"
+            " from unnest($1::text[], $2::text[]) as s (name, value)",
+            list(settings),
+            list(settings.values()),
+        )
+
+    async def flush(self) -> None:
+        """Have the log of everything so far written to disk."""
+        await self.fetch("set synchronous_commit = local")
+        await self.fetch("select pg_logical_emit_message(true, 'memory', '')")
 
     async def renew(self) -> None:
         """Connect again if a cancellation has cost the connection."""

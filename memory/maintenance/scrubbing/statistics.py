@@ -11,7 +11,7 @@ __all__ = ["clear_statistics"]
 
 # Columns that hold content, and every expression of an index on one of our tables.
 _COLUMNS = """
-select c.oid::bigint as oid, a.attnum::int as attnum, n.nspname::text as schema_name,
+select c.oid::bigint as oid, a.attnum::int as attnum,
     c.relname::text as relation, a.attname::text as column_name, c.relkind::text as kind,
     format('%I.%I', n.nspname, c.relname) as name, coalesce(a.attstattarget, -1) as target
 from pg_attribute as a
@@ -48,14 +48,13 @@ async def clear_statistics(session: Session) -> None:
     if cleared is not None:
         detail = f"{cleared} samples removed"
     elif await session.value("select current_setting('server_version_num')::int >= 180000"):
-        for row in columns:
-            await session.fetch(
-                "select pg_clear_attribute_stats(schemaname => $1, relname => $2,"
-                " attname => $3, inherited => false)",
-                row.schema_name,
-                row.relation,
-                row.column_name,
-            )
+        await session.fetch(
+            "select pg_clear_attribute_stats(schemaname => 'memory', relname => s.relname,"
+            " attname => s.attname, inherited => false)"
+            " from unnest($1::text[], $2::text[]) as s (relname, attname)",
+            [row.relation for row in columns],
+            [row.column_name for row in columns],
+        )
         detail = "cleared without reading"
     else:
         detail = "this role may not read or clear samples"

@@ -23,8 +23,8 @@ _ROUNDS: Final = 3
 _SUPERUSER: Final = "run the scrub as a superuser, or wait until the server has overwritten it"
 
 
-async def remove_segments(session: Session) -> None:
-    """Have the server write its files and remove the log from before.
+async def remove_segments(session: Session) -> bool:
+    """Have the server write its files, which it says, and remove the log from before.
 
     A segment that is recycled keeps its bytes under a new name until it is written again, so
     ``wal_recycle`` is off meanwhile, and what was recycled before is written over: a switch fills
@@ -33,11 +33,10 @@ async def remove_segments(session: Session) -> None:
     before = await _segments(session)
     if before is None:
         session.pend("wal", "this role may not list or switch the write-ahead log", _SUPERUSER)
-        await checkpoint(session)
-        return
+        return await checkpoint(session)
     started = time.monotonic()
     async with _without_recycling(session) as allowed:
-        left = await _leave(session, before) if allowed else before
+        written, left = await _leave(session, before) if allowed else (False, before)
     session.report(
         ScrubStep(
             action="remove_wal",
@@ -56,8 +55,7 @@ async def remove_segments(session: Session) -> None:
             f"{len(left)} segments from before are kept",
             "see replication slots, wal_keep_size and failed archiving; then run it again",
         )
-    if not allowed:
-        await checkpoint(session)
+    return written if allowed else await checkpoint(session)
 
 
 async def _segments(session: Session) -> frozenset[str] | None:
@@ -70,8 +68,8 @@ async def _segments(session: Session) -> frozenset[str] | None:
     return frozenset(row.name for row in rows)
 
 
-async def _leave(session: Session, before: frozenset[str]) -> frozenset[str]:
-    """Switch past every segment of ``before``; return those still there."""
+async def _leave(session: Session, before: frozenset[str]) -> tuple[bool, frozenset[str]]:
+    """Switch past every segment of ``before``; say if files were written, and what is there."""
     left = before
     for _ in range(_ROUNDS):
         # The current one is among them at first, then those that were recycled ahead of it.
@@ -83,11 +81,11 @@ async def _leave(session: Session, before: frozenset[str]) -> frozenset[str]:
             await session.fetch("select pg_logical_emit_message(false, 'memory', '')")
             await session.fetch("select pg_switch_wal()")
         if not await checkpoint(session):
-            return left
+            return False, left
         left = before & (await _segments(session) or before)
         if not left:
             break
-    return left
+    return True, left
 
 
 @asynccontextmanager
