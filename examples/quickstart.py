@@ -74,11 +74,7 @@ async def forget(memory: TenantMemory, plan: Receipt) -> None:
     say(f"provenance {counts.provenance_edges} edges, cascade {receipt.cascade_depth} deep")
     say(f"bystanders {receipt.bystanders}")
     say(f"complete   {receipt.complete}")
-    (tombstone,) = [
-        stone
-        for stone in await memory.erasure_history()
-        if stone.subject_hash == memory.subject_fingerprint(subject_key=ASHA)
-    ]
+    (tombstone,) = await memory.erasure_history(subject_key=ASHA)
     say(f"tombstone  {tombstone.subject_hash[:16]}... (a keyed hash, no name)")
 
 
