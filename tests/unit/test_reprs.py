@@ -18,8 +18,17 @@ SHOWN = {
     *("previous", "subject_hash", "subject_hashes", "examples", "narrowed"),
     # names that come from code: adapters, models, indexes, tables, columns, files, URLs, versions
     *("adapter", "adapters", "outstanding", "embedding_model", "model", "encoding", "file"),
-    *("extension", "index", "indexes", "lock", "name", "server_version", "pgvector_version"),
-    *("url", "owner_url", "operator_url", "superuser_url", "data_directory", "target", "action"),
+    *("extension", "index", "indexes", "lock", "name", "server_version", "table"),
+    *(
+        "pgvector_version",
+        "url",
+        "owner_url",
+        "operator_url",
+        "superuser_url",
+        "data_directory",
+        "target",
+        "action",
+    ),
     *(
         "key",
         "columns",
