@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from memory.database import OwnAccess, open_engine
 from memory.errors import InvalidInputError
 from memory.maintenance.scrubbing.freespace import Left, may_read
-from memory.maintenance.scrubbing.overwrite import overwrite, overwrite_gaps
+from memory.maintenance.scrubbing.overwrite import FILLED, overwrite, overwrite_gaps
 from memory.maintenance.scrubbing.pins import find_pins
 from memory.maintenance.scrubbing.relations import (
     Table,
@@ -94,6 +94,8 @@ async def _scrub(session: Session, *, exclusive: bool, wal: bool) -> Scrubbed:
         rewritten = await rewrite(session, erased)
     else:
         await overwrite(session, twice=not readable)
+    # Other sessions report dead rows late: those that are gone by now would be taken for kept.
+    await vacuum(session, [table for table in tables if table.plain not in FILLED])
     await rebuild(session, [table for table in erased if table not in rewritten])
     await clear_statistics(session)
     if wal:
