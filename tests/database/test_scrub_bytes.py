@@ -166,7 +166,7 @@ def test_nobody_was_shut_out(stages: Stages) -> None:
     assert stages.report.codes <= {"free_space"}
 
 
-async def test_a_deletion_and_a_vacuum_leave_it_and_an_owners_rewrite_leaves_the_log() -> None:
+async def test_a_vacuum_leaves_it_an_owners_rewrite_the_log_a_superusers_nothing() -> None:
     async with (
         cluster(18) as server,
         two_people(server, records=60) as (memory, dana, bobby),
@@ -180,4 +180,8 @@ async def test_a_deletion_and_a_vacuum_leave_it_and_an_owners_rewrite_leaves_the
         assert report.codes == {"wal", "checkpoint"}
         rewritten, neighbour = await look(server, dana, bobby)
         assert {trace.file.split("/")[0] for trace in rewritten.traces} == {"pg_wal"}
+        assert neighbour.shares == ALL
+        await scrub(server.superuser_url, exclusive=True)
+        nothing, neighbour = await look(server, dana, bobby)
+        assert nothing.traces == ()
         assert neighbour.shares == ALL
