@@ -65,7 +65,7 @@ def depth(limit: int) -> int:
 
 def _ef_search(limit: int) -> int:
     """Return the size of the list that a scan works with; pgvector takes 1,000 at most."""
-    return min(1_000, max(100, depth(limit)))
+    return min(1_000, max(200, depth(limit)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ class Place:
         depth = across.depth(LIMIT)
         settings = {"app.current_tenant": tenant, "plan_cache_mode": "force_generic_plan"}
         if scanned:
-            settings |= {**across.SCAN, **across.STEER, "hnsw.ef_search": "100"}
+            settings |= {**across.SCAN, **across.STEER, "hnsw.ef_search": "200"}
         sets = ", ".join(f"set_config('{k}', '{v}', true)" for k, v in settings.items())
         sql = SCANNED if scanned else NEAREST
         async with self.app.transaction():

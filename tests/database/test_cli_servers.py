@@ -157,7 +157,8 @@ def test_serving_tells_programs_where_and_refuses_what_it_cannot(tmp_path: Path)
     with terminal("serve", "--json", env=environment(), columns=500) as shown:
         shown.expect("ends it")
         found = json.loads(shown.text.splitlines()[0])
-        assert found.keys() == {"url", "owner_url", "superuser_url", "data_directory"}
+        urls = {"url", "operator_url", "owner_url", "superuser_url"}
+        assert found.keys() == urls | {"data_directory"}
         shown.interrupt()
         assert shown.end() == 0
     assert not Path(found["data_directory"]).exists()

@@ -69,13 +69,15 @@ async def test_the_dump_of_the_backup_role_restores_rows_and_rules(
     backup = f"{database.name}_dump"
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
         for statement in PAGE.sql("create role memory_backup"):
-            superuser.execute(statement.replace("memory_backup", backup))
+            own = statement.replace("memory_backup", backup).replace("agents", database.name)
+            superuser.execute(own)
     try:
         url = make_url(database.superuser_url).set(username=backup).render_as_string()
         dumped = dump(url)
         assert dumped.returncode == 0, dumped.stderr
     finally:
         with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
+            superuser.execute(f"drop owned by {backup}")
             superuser.execute(f"drop role {backup}")
     with server.empty() as restored:
         command = [str(Path(str(BINARIES)) / "psql"), "-qX", "-v", "ON_ERROR_STOP=1"]
@@ -123,7 +125,14 @@ async def test_an_owner_of_the_schema_alone_installs_into_a_database_of_others(
 
 
 async def test_an_administrator_without_superuser_installs_it_all(server: Postgres) -> None:
-    names = {name: f"managed_{name}" for name in ("memory_owner", "memory_app", "agents")}
+    roles_and_database = (
+        "memory_owner",
+        "memory_app",
+        "memory_operator",
+        "memory_auditor",
+        "agents",
+    )
+    names = {name: f"managed_{name}" for name in roles_and_database}
 
     def managed(*words: str) -> list[str]:
         code = ";".join(PAGE.sql(*words))
