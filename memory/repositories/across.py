@@ -60,7 +60,7 @@ async def steer(connection: AsyncConnection) -> None:
 
 def depth(limit: int) -> int:
     """Return how many rows are fetched from an index for so many hits."""
-    return max(40, 4 * limit)
+    return max(100, 4 * limit)
 
 
 def _ef_search(limit: int) -> int:
