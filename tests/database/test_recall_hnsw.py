@@ -38,7 +38,7 @@ async def _crowd(database: Database) -> None:
     await clusters.prepare(connection, DIMENSIONS)
     await clusters.fill(connection, SHARES, ROWS)
     await connection.close()
-    await build_index(database.owner_url, dimensions=DIMENSIONS, m=8, ef_construction=40)
+    await build_index(database.owner_url, dimensions=DIMENSIONS)
 
 
 @pytest.fixture
