@@ -149,11 +149,11 @@ def __getattr__(name: str) -> ModuleType:
     Alembic takes longer to import than everything else together.
     """
     if name == "migrate":
-        import memory.migrate as migrations  # noqa: PLC0415
+        import memory.migrate as migrations  # noqa: PLC0415 - see above
 
         return migrations
     if name == "embedded":
-        import memory.embedded as server  # noqa: PLC0415
+        import memory.embedded as server  # noqa: PLC0415 - see above
 
         return server
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -272,7 +272,7 @@ class OwnAccess:
             try:
                 return await _bordered(attempt)
             except RetryableError:
-                await asyncio.sleep(random.uniform(0, 0.02 * 2**tried))  # noqa: S311 - jitter
+                await asyncio.sleep(random.uniform(0, 0.02 * 2**tried))  # noqa: S311 - jitter, no secret
         return await _bordered(attempt)
 
 

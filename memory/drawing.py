@@ -71,7 +71,8 @@ def columns(count: int, edges: Iterable[Edge]) -> list[list[int]]:
         neighbours = after if sweep % 2 else before
         for column in reversed(found) if sweep % 2 else found:
             rank = {node: n for part in found for n, node in enumerate(part)}
-            column.sort(key=lambda node, rank=rank, by=neighbours: _mean(by[node], rank, node))  # type: ignore[misc]
+            means = {node: _mean(neighbours[node], rank, node) for node in column}
+            column.sort(key=means.__getitem__)
     return found
 
 

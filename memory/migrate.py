@@ -79,7 +79,7 @@ async def _failure(engine: AsyncEngine, revision: str) -> MemoryServiceError | N
 
 async def _migrate(engine: AsyncEngine, revision: str) -> None:
     # Polled, as the holder may be on the event loop of another thread.
-    while not _alembic_is_global.acquire(blocking=False):  # noqa: ASYNC110
+    while not _alembic_is_global.acquire(blocking=False):  # noqa: ASYNC110 - no event crosses loops
         await asyncio.sleep(_POLL_SECONDS)
     try:
         async with engine.connect() as connection:

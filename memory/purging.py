@@ -81,7 +81,7 @@ def backoff(attempts: int) -> timedelta:
     """
     doublings = min(attempts - 1, 20)
     wait = min(_LONGEST_WAIT, _FIRST_WAIT * (1 << doublings))
-    return wait * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+    return wait * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, no secret
 
 
 async def drain(ledger: Ledger, indexes: Mapping[str, DerivedIndex], demand: Demand) -> int:

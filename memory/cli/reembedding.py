@@ -70,8 +70,8 @@ async def _reembed(
 
 def _embedder(context: typer.Context, local: bool) -> Embedder:
     if local:
-        # It loads a model: not for those who embed with another.
-        from memory.integrations.minilm import MiniLMEmbedder  # noqa: PLC0415
+        # Its module needs the extra local, which those who embed with another do not have.
+        from memory.integrations.minilm import MiniLMEmbedder  # noqa: PLC0415 - may be absent
 
         return MiniLMEmbedder()
     given = plugs(context).embedder

@@ -135,8 +135,7 @@ class Erasing(Base):
             purged = await self._store.purge(tenant_key, self._demand(people=people))
             still = purged.outstanding
         except Exception as error:  # the debt can wait
-            # Its class only: a traceback would bring the message, which may quote.
-            _logger.error("purging failed: %s", type(error).__name__)  # noqa: TRY400
+            _logger.error("purging failed: %s", type(error).__name__)  # noqa: TRY400 - a traceback may quote
             still = receipt.outstanding
         outstanding = tuple(name for name in receipt.outstanding if name in still)
         complete = not (outstanding or receipt.held or receipt.deferred)
@@ -151,7 +150,7 @@ class Erasing(Base):
         try:
             return max(after, self._now())
         except Exception as error:  # a host's clock
-            _logger.error("the clock failed: %s", type(error).__name__)  # noqa: TRY400
+            _logger.error("the clock failed: %s", type(error).__name__)  # noqa: TRY400 - a traceback may quote
             return max(after, utc_now())
 
     def _demand(self, *, people: tuple[str, ...] | None = None, due_only: bool = False) -> Demand:

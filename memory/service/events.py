@@ -56,4 +56,4 @@ async def publish(sink: EventSink, receipt: Receipt, limit: timedelta) -> None:
     try:
         await called(lambda: sink.publish(event), limit)
     except CallFailedError as failure:
-        _logger.error("the event sink failed: %s", failure.kind)  # noqa: TRY400
+        _logger.error("the event sink failed: %s", failure.kind)  # noqa: TRY400 - a traceback may quote
