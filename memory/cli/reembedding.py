@@ -70,8 +70,7 @@ async def _reembed(
 
 def _embedder(context: typer.Context, local: bool) -> Embedder:
     if local:
-        # Its module needs the extra local, which those who embed with another do not have.
-        from memory.integrations.minilm import MiniLMEmbedder  # noqa: PLC0415 - may be absent
+        from memory.integrations.minilm import MiniLMEmbedder  # noqa: PLC0415 - slow to import
 
         return MiniLMEmbedder()
     given = plugs(context).embedder
