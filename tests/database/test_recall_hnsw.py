@@ -21,6 +21,9 @@ from servers import Database, Postgres
 ROWS = 110_000
 SHARES = {"t01": 0.001, "t1": 0.01, "t10": 0.1, "t90": 0.889}
 DIMENSIONS = 16
+# Some 50 vectors a centre: a graph has no way out of crowds larger than a node's candidates, and
+# may miss one altogether.
+CENTRES = 2_000
 NOON = datetime(2024, 1, 1, tzinfo=UTC)
 NEAR = "order by embedding::vector <=> (select $2::real[]::vector), record_id desc limit 10"
 
@@ -35,8 +38,8 @@ def crowd(server: Postgres) -> Iterator[Database]:
 
 async def _crowd(database: Database) -> None:
     connection = await asyncpg.connect(database.superuser_url)
-    await clusters.prepare(connection, DIMENSIONS)
-    await clusters.fill(connection, SHARES, ROWS)
+    await clusters.prepare(connection, DIMENSIONS, centres=CENTRES)
+    await clusters.fill(connection, SHARES, ROWS, centres=CENTRES)
     await connection.close()
     await build_index(database.owner_url, dimensions=DIMENSIONS)
 
@@ -204,11 +207,11 @@ async def place(server: Postgres) -> AsyncIterator[Database]:
     """A database that the test may change, with an index over its 100,000 vectors."""
     with server.migrated() as database:
         connection = await asyncpg.connect(database.superuser_url)
-        await clusters.prepare(connection, 8, centres=100)
+        await clusters.prepare(connection, 8, centres=CENTRES)
         shares = {"acme": 0.2, "other": 0.8}
-        await clusters.fill(connection, shares, 100_000, centres=100)
+        await clusters.fill(connection, shares, 100_000, centres=CENTRES)
         await connection.close()
-        await build_index(database.owner_url, dimensions=8, m=8, ef_construction=32)
+        await build_index(database.owner_url, dimensions=8)
         yield database
 
 
