@@ -28,7 +28,8 @@ import psutil
 
 import memory
 from corpus import BATCH, Corpus
-from memory import Memory, PostgresStore, embedded
+from harness import options, show, superuser
+from memory import Memory, PostgresStore
 from peak import resident
 
 # Otherwise only pytest knows this folder.
@@ -120,30 +121,21 @@ def table(found: dict[str, Any]) -> list[str]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure verify_install and check.")
+    parser = options("Measure verify_install and check.")
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
-    parser.add_argument("--database", help="a superuser's URL; default: an embedded server")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
     parser.add_argument("--call", choices=CALLS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    url = arguments.database
     if arguments.call:
-        print(json.dumps(await call(arguments.call, url)))
+        print(json.dumps(await call(arguments.call, arguments.database)))
         return
-    async with contextlib.AsyncExitStack() as stack:
-        if url is None:
-            url = (await stack.enter_async_context(embedded.serve())).superuser_url
+    async with superuser(arguments.database) as url:
         found = await measured(url, 1_000 if arguments.quick else arguments.records)
     found["machine"] = {
         "cpus": os.cpu_count(),
         "load": os.getloadavg(),
         "python": sys.version.split()[0],
     }
-    print("\n".join(table(found)))
-    print(json.dumps(found))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    show(found, table(found), arguments.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - a report is printed
 """What the guarantee costs: our verbs beside raw asyncpg, on one server in one run.
 
     python tests/benchmarks/core.py [--database SUPERUSER_URL] [--quick] [--json FILE]
@@ -10,7 +9,6 @@ URL is given; databases and roles are made there and dropped again. Prints a tab
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -25,8 +23,9 @@ from typing import Any
 import asyncpg
 
 from baseline import Baseline, create
+from harness import options, show, superuser
 from loads import Load, people, row
-from memory import Memory, PostgresStore, TenantMemory, embedded
+from memory import Memory, PostgresStore, TenantMemory
 from report import Times, large, small, table
 
 # Otherwise only pytest knows this folder.
@@ -255,21 +254,12 @@ async def run(superuser_url: str, plan: Plan) -> dict[str, Any]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the verbs beside raw asyncpg.")
-    parser.add_argument("--database", help="a superuser's URL; default: an embedded server")
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
+    parser = options("Measure the verbs beside raw asyncpg.")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else Plan()
-    async with contextlib.AsyncExitStack() as stack:
-        url = arguments.database
-        if url is None:
-            url = (await stack.enter_async_context(embedded.serve())).superuser_url
+    async with superuser(arguments.database) as url:
         found = await run(url, plan)
-    print("\n".join(table(found)))
-    print(json.dumps(found))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    show(found, table(found), arguments.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - a report is printed
 """Recall by meaning: by person, across tenants of any share, after churn; and what an index costs.
 
     python tests/benchmarks/meaning.py [--database SUPERUSER_URL] [--quick] [--json FILE]
@@ -12,10 +11,8 @@ is given; databases and roles are made there and dropped again. Prints a table, 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import os
 import random
 import sys
@@ -28,7 +25,8 @@ from typing import Any
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from crowds import QUICK, SHARES, Place, Plan
-from memory import Memory, PostgresStore, embedded
+from harness import options, show, superuser
+from memory import Memory, PostgresStore
 from memory.maintenance.indexes import build_index, list_indexes, maintain
 from memory.urls import normalize_url
 from report import Times
@@ -200,24 +198,15 @@ async def run(superuser_url: str, plan: Plan) -> dict[str, Any]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure recall by meaning.")
-    parser.add_argument("--database", help="a superuser's URL; default: an embedded server")
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
+    parser = options("Measure recall by meaning.")
     for name in ("records", "vectors", "dimensions", "churned", "rounds"):
         parser.add_argument(f"--{name}", type=int)
     arguments = parser.parse_args()
     given = {k: v for k, v in vars(arguments).items() if k in vars(QUICK) and v is not None}
     plan = Plan(**{**vars(QUICK if arguments.quick else Plan()), **given})
-    async with contextlib.AsyncExitStack() as stack:
-        url = arguments.database
-        if url is None:
-            url = (await stack.enter_async_context(embedded.serve())).superuser_url
+    async with superuser(arguments.database) as url:
         found = await run(url, plan)
-    print("\n".join(table(found)))
-    print(json.dumps(found))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    show(found, table(found), arguments.json)
 
 
 if __name__ == "__main__":

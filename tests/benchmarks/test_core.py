@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 SMALL = {"ours_us", "raw_us", "ratio", "at_most", "ratio_beside_many", "growth", "raw_growth"}
 BULK = {"ours_us_per_row", "raw_us_per_row", "share_of_raw_rate", "at_least"}
 LARGE = {"ours_us_per_row", "raw_us_per_row", "ratio", "at_most_us_per_row"}
 
 
-def test_a_quick_run_reports_every_figure(tmp_path: Path) -> None:
-    script = str(Path(__file__).with_name("core.py"))
-    file = tmp_path / "figures.json"
-    command = [sys.executable, script, "--quick", "--json", str(file)]
-    given = os.environ.get("MEMORY_DATABASE_URL") or os.environ.get("DATABASE_URL")
-    command += ["--database", given] if given else []
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    found = json.loads(file.read_text())
-    assert json.loads(done.stdout.splitlines()[-1]) == found
+def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
+    found = quick_run("core.py")
     for verb in ("remember", "recall", "forget"):
         alike = {"ratio_tables_alike"} if verb != "recall" else set()
         assert found[verb].keys() == SMALL | alike

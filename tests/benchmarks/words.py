@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - a report is printed
 """What recall by words costs across tenants of several sizes, and what its postings cost to write.
 
     python tests/benchmarks/words.py [--records N] [--dialogues FILE] [--quick] [--json FILE]
@@ -12,10 +11,8 @@ are of postings that nothing has vacuumed; or a superuser's URL is given. Prints
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import os
 import statistics
 import sys
@@ -28,7 +25,8 @@ from typing import Any
 import asyncpg
 
 from corpus import Corpus, fill
-from memory import Memory, PostgresStore, Strategy, embedded
+from harness import options, show, superuser
+from memory import Memory, PostgresStore, Strategy
 from report import Times
 
 # Otherwise only pytest knows this folder.
@@ -187,27 +185,19 @@ def table(found: dict[str, Any]) -> list[str]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure recall by words and what it costs.")
-    parser.add_argument("--database", help="a superuser's URL; default: an embedded server")
+    parser = options("Measure recall by words and what it costs.")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--dialogues", type=Path, help="JSON lines with text")
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.records = QUICK.small + QUICK.middle
     async with contextlib.AsyncExitStack() as stack:
-        url = arguments.database
-        if url is None:
-            url = (await stack.enter_async_context(embedded.serve(settings=SETTINGS))).superuser_url
+        url = await stack.enter_async_context(superuser(arguments.database, SETTINGS))
         server = stack.enter_context(contextlib.closing(Postgres(url)))
         database = stack.enter_context(server.migrated())
         plan = QUICK if arguments.quick else Plan()
         found = await measured(database.app_url, database.superuser_url, plan, arguments)
-    print("\n".join(table(found)))
-    print(json.dumps(found))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    show(found, table(found), arguments.json)
 
 
 if __name__ == "__main__":
