@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import AnyRow, fetch
 from memory.portability import ExportedDecision, ExportedRecord
-from memory.repositories.rows import COLUMNS, LINKS, record
+from memory.repositories.rows import COLUMNS, LINKS, NAMED, record
 from memory.repositories.tenancy import SETTING
 from memory.types import Tombstone
 
@@ -67,16 +67,7 @@ _MORE: Final = """
 _RECORDS: Final = f"""
 {SETTING}
 select {COLUMNS}, {LINKS}, r.held, case when $5::boolean then r.embedding end as embedding, {_MORE}
-from s
-cross join lateral (
-    select r.* from memory.each($2::uuid[]) as u (id)
-    cross join lateral (
-        select r.* from memory.records as r
-        where r.tenant_key = s.t and r.record_id = u.id offset 0
-    ) as r
-    limit $3
-) as r
-"""
+from s {NAMED}"""
 
 
 async def records(

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import fetch
 from memory.ports import Filters
 from memory.repositories.conditions import Shape, candidates, values
-from memory.repositories.rows import COLUMNS, LINKS, record
+from memory.repositories.rows import COLUMNS, LINKS, NAMED, record
 from memory.repositories.tenancy import SETTING
 from memory.types import Record
 from memory.versions import Head
@@ -23,16 +23,7 @@ __all__ = ["by_ids", "direct_subjects", "get", "heads", "history", "page"]
 _BY_IDS: Final = f"""
 {SETTING}
 select {COLUMNS}, {LINKS}
-from s
-cross join lateral (
-    select r.* from memory.each($2::uuid[]) as u (id)
-    cross join lateral (
-        select r.* from memory.records as r
-        where r.tenant_key = s.t and r.record_id = u.id offset 0
-    ) as r
-    limit $3
-) as r
-"""
+from s {NAMED}"""
 
 
 async def by_ids(

@@ -11,7 +11,7 @@ from memory.database import AnyRow
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit, Record
 
-__all__ = ["COLUMNS", "LINKS", "answer", "hits", "record"]
+__all__ = ["COLUMNS", "LINKS", "NAMED", "answer", "hits", "record"]
 
 COLUMNS: Final = (
     "r.record_id, r.origin, r.kind, r.text, r.metadata, r.redacted, r.record_key, r.version,"
@@ -34,6 +34,18 @@ LINKS: Final = """
     end as sources
 """
 """Whom the record ``r`` of tenant ``s.t`` is about, and what it was derived from."""
+
+NAMED: Final = """
+cross join lateral (
+    select r.* from memory.each($2::uuid[]) as u (id)
+    cross join lateral (
+        select r.* from memory.records as r
+        where r.tenant_key = s.t and r.record_id = u.id offset 0
+    ) as r
+    limit $3
+) as r
+"""
+"""The records ``r`` of tenant ``s.t`` whose ids ``$2`` holds; ``$3`` is how many ids these are."""
 
 
 def answer(found: str, beside: str = "skipped") -> str:

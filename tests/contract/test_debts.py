@@ -3,144 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from memory import ConflictError, InvalidInputError, PartialErasureError, UnknownSourceError
+from plugged import FAULTS, Index, Verified, told
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
 ANN, BOB = "customer:ann", "customer:bob"
 SOON = timedelta(seconds=0.2)
-
-
-class Odd(BaseException):
-    """What no ``except Exception`` catches."""
-
-
-class Index:
-    """Answers as it is told to, and well once ``fault`` is None."""
-
-    def __init__(self, name="odd", fault=None):
-        self.name, self.fault, self.asked, self.ended = name, fault, [], 0
-        self.called = asyncio.Event()
-
-    async def purge(self, artefact_ids):
-        self.asked.append(list(artefact_ids))
-        self.called.set()
-        match self.fault:
-            case BaseException():
-                raise self.fault
-            case "hangs":
-                try:
-                    await asyncio.sleep(60)
-                finally:
-                    self.ended += 1
-            case "hangs on":
-                for _ in range(30):
-                    try:
-                        await asyncio.sleep(0.1)
-                    except asyncio.CancelledError:
-                        self.ended += 1
-        return len(artefact_ids)
-
-
-class Verified(Index):
-    """Has ``present``, which gives the answer that is its fault."""
-
-    async def purge(self, artefact_ids):
-        self.asked.append(list(artefact_ids))
-        return len(artefact_ids)
-
-    async def present(self, artefact_ids):
-        if isinstance(self.fault, BaseException):
-            raise self.fault
-        if self.fault == "hangs":
-            await asyncio.sleep(60)
-        return [] if self.fault is None else self.fault(artefact_ids)
-
-
-class Unasked(Verified):
-    """Raises when it is asked for ``present`` itself; plugging it in asks a few times too."""
-
-    looks = 0
-
-    @property
-    def present(self):
-        self.looks += 1
-        if self.fault is not None and self.looks > 2:
-            raise self.fault
-        return self.answer
-
-    async def answer(self, artefact_ids):
-        return []
-
-
-class Unreadable(Collection):
-    """An answer that raises when it is read."""
-
-    def __init__(self, asked):
-        self.asked = asked
-
-    def __contains__(self, item):
-        return True
-
-    def __len__(self):
-        return 1
-
-    def __iter__(self):
-        raise LookupError(*self.asked)
-
-
-class Unhashable(str):
-    def __hash__(self):
-        raise LookupError(self)
-
-
-class Nameless(type):
-    """A metaclass that has no name for its class."""
-
-    @property
-    def __name__(cls):
-        raise LookupError("of Ann")
-
-
-class UnnamedError(OSError, metaclass=Nameless):
-    pass
-
-
-FAULTS = {
-    "an exception": (Index, ConnectionError("of Ann"), "ConnectionError"),
-    "not found": (Index, KeyError("of Ann"), "KeyError"),
-    "an exit": (Index, Odd("of Ann"), "Odd"),
-    "a cancellation of its own": (Index, asyncio.CancelledError("of Ann"), "CancelledError"),
-    "a class without a name": (Index, type("A nn", (OSError,), {})("of Ann"), "Exception"),
-    "a class whose name raises": (Index, UnnamedError("of Ann"), "UnnamedError"),
-    "an end of the process": (Index, SystemExit("of Ann"), "SystemExit"),
-    "no answer": (Index, "hangs", "TimeoutError"),
-    "no answer and no end": (Index, "hangs on", "TimeoutError"),
-    "present raises": (Verified, OSError("of Ann"), "OSError"),
-    "present does not answer": (Verified, "hangs", "TimeoutError"),
-    "present finds it": (Verified, list, "NotConfirmed"),
-    "present answers nothing": (Verified, lambda ids: None, "TypeError"),
-    "present answers a string": (Verified, lambda ids: "none", "TypeError"),
-    "present answers false": (Verified, lambda ids: False, "TypeError"),
-    "present answers numbers": (Verified, lambda ids: [1], "TypeError"),
-    "present answers something else": (Verified, lambda ids: ["of Zoe"], "ValueError"),
-    "present is not to be had": (Unasked, OSError("of Ann"), "OSError"),
-    "present answers what raises": (Verified, Unreadable, "LookupError"),
-    "present answers no real string": (Verified, lambda ids: [Unhashable(ids[0])], "LookupError"),
-}
-
-
-async def told(tenant, *people, **artefacts):
-    """Remember something with an artefact in each of the indexes."""
-    record = (await tenant.remember(text="called", subject_keys=people)).record
-    for adapter, artefact_id in artefacts.items():
-        await tenant.register_artefact(adapter=adapter, artefact_id=artefact_id, sources=record)
-    return record
 
 
 async def until(index):
@@ -350,75 +223,6 @@ async def test_a_refused_derive_registers_nothing(memory, acme):
     mine = await told(acme, ANN)
     await acme.derive(kind="s", text="s", sources=mine, artefacts=[("odd", "a")])
     assert (await acme.forget(subject_key=ANN, dry_run=True)).counts.artefacts == 1
-
-
-class Clock:
-    """A host's clock, which stops when the index has been asked."""
-
-    def __init__(self, fault):
-        self.fault, self.stopped = fault, False
-
-    def __call__(self):
-        if self.stopped and isinstance(self.fault, Exception):
-            raise self.fault
-        return self.fault if self.stopped else datetime.now(UTC)
-
-
-@pytest.mark.parametrize("fault", [RuntimeError("secret"), datetime(2026, 1, 1), None])  # noqa: DTZ001
-async def test_a_clock_that_fails_after_the_commit_hides_no_receipt(
-    memory_factory, plugs, logs, fault
-):
-    clock, sink = Clock(fault), plugs.Sink()
-
-    class Stopping(plugs.Index):
-        async def purge(self, artefact_ids):
-            clock.stopped = True
-            return await super().purge(artefact_ids)
-
-    memory = memory_factory(indexes=[Stopping("odd")], clock=clock, events=sink)
-    acme = memory.for_tenant("acme")
-    await told(acme, ANN, odd="a")
-    receipt = await acme.forget(subject_key=ANN)
-    assert receipt.complete
-    assert receipt.completed_at >= receipt.erased_at
-    assert [event.complete for event in sink.events] == [True]
-    assert "secret" not in logs.text
-
-
-@pytest.mark.parametrize(
-    "fault", [RuntimeError("secret"), asyncio.CancelledError("secret"), Odd("secret"), None]
-)
-async def test_a_sink_that_fails_hides_no_receipt(memory_factory, plugs, logs, fault):
-    class Sink(plugs.Sink):
-        async def publish(self, event):
-            await super().publish(event)
-            if fault is None:
-                await asyncio.sleep(60)
-            raise fault
-
-    sink = Sink()
-    acme = memory_factory(events=sink, purge_timeout=SOON).for_tenant("acme")
-    record = await told(acme, ANN)
-    assert (await acme.forget(subject_key=ANN)).counts.memories == 1
-    assert await acme.get(record_id=record.record_id) is None
-    assert len(sink.events) == 1
-    assert f"the event sink failed: {type(fault).__name__ if fault else 'TimeoutError'}" in (
-        logs.text
-    )
-    assert "secret" not in logs.text
-
-
-async def test_a_finished_call_publishes_one_event_and_a_refused_one_none(memory_factory, plugs):
-    sink = plugs.Sink()
-    acme = memory_factory(events=sink).for_tenant("acme")
-    record = await told(acme, ANN)
-    await acme.forget(subject_key=ANN, dry_run=True)
-    with pytest.raises(ConflictError):
-        await acme.forget(subject_key=ANN, expect="0" * 64)
-    assert sink.events == []
-    await acme.forget_record(record_id=record)
-    await acme.forget(subject_key=ANN)
-    assert [event.memories for event in sink.events] == [1, 0]
 
 
 @pytest.mark.parametrize("timeout", [timedelta(), timedelta(seconds=-1), 30, timedelta(days=2)])
