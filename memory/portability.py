@@ -73,7 +73,7 @@ class ExportedRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportedDecision:
-    """What was decided about the person: :class:`memory.types.Decision` says what there is."""
+    """What was decided about the person: :class:`memory.Decision` says what there is."""
 
     seq: int
     subject_hash: str

@@ -71,7 +71,7 @@ class Reading(Base):
         masked value stands for all values of its mask. Superseded versions are hidden unless
         ``include_superseded``; what has expired always is, though not what was derived from it.
         Hits that score below ``min_score``, on the scale of the strategy
-        (:class:`memory.types.Hit`), are left out; ``recent`` has no scores and refuses it.
+        (:class:`memory.Hit`), are left out; ``recent`` has no scores and refuses it.
         ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the greater score of the
         turn just before or just after, by ``record_id``, about one of the same people.
         """
