@@ -1,4 +1,9 @@
-"""Agent memory you can actually erase: the database enforces it, whoever issues the DELETE."""
+"""Agent memory you can actually erase: the database enforces it, whoever issues the DELETE.
+
+The examples in docstrings are for ``python -m asyncio`` or a notebook, where ``await`` stands at
+the top level; in a script, put them into ``async def main()`` and call ``asyncio.run(main())``.
+``url``, ``owner_url`` and ``pepper`` in them are yours.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,13 @@ _REAPER = 'read _; "$1/pg_ctl" -D "$2" -m immediate -w stop; rm -rf "$2"'
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A running server with a migrated database; the URLs hold no password."""
+    """A running server with a migrated database; the URLs hold no password.
+
+    >>> from memory import embedded
+    >>> async with embedded.serve() as server:
+    ...     server.url
+    'postgresql://memory_app@/memory?host=...'
+    """
 
     url: str
     """The application's role: no superuser, bound by row level security, not the owner."""
@@ -89,6 +95,11 @@ async def serve(
     Raises ``InvalidInputError`` for a version other than 16 and 18 and for a directory that holds
     something else, ``InstallError`` if the extra is missing or the directory belongs to another
     version or user, ``StoreUnavailableError`` if the server does not start.
+
+    >>> from memory import Memory, PostgresStore, embedded
+    >>> async with embedded.serve() as server, Memory(PostgresStore(server.url)) as service:
+    ...     await service.ready()
+    Readiness(ready=True, problems=())
     """
     wanted = {**_SETTINGS, **(settings or {}), **_FIXED_SETTINGS}
     cluster = await _to_the_end(lambda: _Cluster(path, postgres_version, wanted))

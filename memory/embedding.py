@@ -70,6 +70,14 @@ class HashingEmbedder:
 
     It needs no model, no key and no network, and knows nothing of meaning: for that, give
     ``Memory`` an embedder of your own. Vectors have length 1 and are the same in every process.
+
+    >>> from memory import HashingEmbedder, Memory
+    >>> embedder = HashingEmbedder(256)
+    >>> [vector] = await embedder.embed(["green tea"])
+    >>> len(vector), embedder.model
+    (256, 'hashing-256')
+    >>> (await Memory(embedder=embedder).recall("shop", text="green tea")).strategy
+    'vector'
     """
 
     def __init__(self, dimensions: int = 384) -> None:
@@ -79,7 +87,7 @@ class HashingEmbedder:
         self.model = f"hashing-{dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text; see :class:`memory.ports.Embedder`."""
+        """Return one vector per text; see :class:`memory.Embedder`."""
         found = []
         turns = Turns()
         for text in texts:

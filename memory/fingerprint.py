@@ -39,19 +39,33 @@ def subject_hash(tenant_key: str, subject_key: str, pepper: bytes) -> str:
 
     HMAC-SHA-256 (RFC 2104) over tenant and subject, keyed with the pepper. With an empty pepper it
     is a pseudonym in the sense of GDPR Art. 4(5): whoever can list the subject keys can undo it.
+
+    >>> from memory import fingerprint
+    >>> fingerprint.subject_hash("shop", "customer:dana", b"from a secret manager")[:16]
+    '62c1d07d0075ab51'
     """
     return hmac.new(pepper, _framed((tenant_key, subject_key)), hashlib.sha256).hexdigest()
 
 
 def pepper_check(pepper: bytes) -> str:
-    """Return the value by which an installation recognises its pepper without storing it."""
+    """Return the value by which an installation recognises its pepper without storing it.
+
+    >>> from memory import fingerprint
+    >>> fingerprint.pepper_check(b"")
+    'no pepper'
+    """
     if not pepper:
         return "no pepper"
     return hmac.new(pepper, b"erasable-memory pepper check", hashlib.sha256).hexdigest()
 
 
 def pepper_problem(given: str, *, first_without: bool) -> str:
-    """Say what is wrong with a pepper that is not the recorded one, by its check value."""
+    """Say what is wrong with a pepper that is not the recorded one, by its check value.
+
+    >>> from memory import fingerprint
+    >>> fingerprint.pepper_problem(fingerprint.pepper_check(b""), first_without=False)
+    'no subject pepper was given, but this installation was first used with one'
+    """
     if given == pepper_check(b""):
         return "no subject pepper was given, but this installation was first used with one"
     if first_without:
@@ -60,7 +74,14 @@ def pepper_problem(given: str, *, first_without: bool) -> str:
 
 
 def closure_digest(record_ids: Iterable[UUID]) -> str:
-    """Return the digest of a set of records, independent of their order."""
+    """Return the digest of a set of records, independent of their order.
+
+    >>> from uuid import UUID
+    >>> from memory import fingerprint
+    >>> ids = [UUID(int=1), UUID(int=2)]
+    >>> fingerprint.closure_digest(ids) == fingerprint.closure_digest(reversed(ids))
+    True
+    """
     return hashlib.sha256(b"".join(sorted(item.bytes for item in record_ids))).hexdigest()
 
 
@@ -68,6 +89,13 @@ def tombstone_digest(tombstone: Tombstone) -> str:
     """Return the digest a tombstone must carry; ``memory.tombstone_digest`` in SQL is its twin.
 
     The time enters as whole microseconds since 1970, so that neither side's formatting matters.
+
+    >>> from memory import Memory, fingerprint
+    >>> shop = Memory().for_tenant("shop")
+    >>> receipt = await shop.forget(subject_key="customer:dana")
+    >>> [stone] = await shop.erasure_history()
+    >>> fingerprint.tombstone_digest(stone) == stone.digest == receipt.anchor.digest
+    True
     """
     microseconds = (tombstone.erased_at - _EPOCH) // timedelta(microseconds=1)
     fields = (

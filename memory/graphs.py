@@ -24,6 +24,13 @@ class LineageNode:
 
     ``root`` marks what the erasure starts from, ``erased`` what it would take. ``people`` counts
     whom the record is about, ``artefacts`` what is registered in external indexes.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Ana and Ben pay", subject_keys=["ana", "ben"])
+    >>> [node] = (await shop.lineage(subject_key="ana")).nodes
+    >>> node.root, node.erased, node.people
+    (True, True, 2)
     """
 
     record_id: UUID
@@ -56,6 +63,15 @@ class Lineage:
     would go; ``nodes`` are those nearest to the roots where there are more than were asked for.
     ``closure`` is the digest of what would go: for ``expect=``. ``bystander_keys`` are the other
     people whose records would go; drawings name them, a ``repr`` does not.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Ana and Ben pay", subject_keys=["ana", "ben"])
+    >>> graph = await shop.lineage(subject_key="ana")
+    >>> graph.erased, graph.bystander_keys
+    (1, ('ben',))
+    >>> graph.mermaid().splitlines()[0], graph.svg()[:4]
+    ('flowchart LR', '<svg')
     """
 
     nodes: tuple[LineageNode, ...] = field(repr=False)

@@ -34,6 +34,10 @@ def location() -> Path:
     """Find the migrations: inside the installed package, else beside it in a checkout.
 
     Raises ``InstallError`` if they are in neither place.
+
+    >>> from memory import migrate
+    >>> (migrate.location() / "env.py").is_file()
+    True
     """
     package = Path(__file__).parent
     for folder in (package / "migrations", package.parent / "alembic"):
@@ -48,6 +52,9 @@ async def upgrade(engine_or_url: AsyncEngine | URL | str, revision: str = "head"
     The role must own the schema, or be able to create it. Processes that do this at the same time
     wait for each other. Raises ``InvalidInputError`` for a URL that cannot be used,
     ``StoreUnavailableError`` if the database cannot be reached and ``InstallError`` if it refuses.
+
+    >>> from memory import migrate
+    >>> await migrate.upgrade(owner_url)
     """
     if isinstance(engine_or_url, AsyncEngine):
         failure = await _failure(engine_or_url, revision)

@@ -28,6 +28,13 @@ class ExportedRecord:
     counts the others it is about. ``sources`` is what it was derived from, ``derived`` what was
     derived from it; ids may be of records about others. ``artefacts`` are ``(adapter,
     artefact_id)`` pairs; ``embedding`` is there when it was asked for.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Ana and Ben pay", subject_keys=["ana", "ben"])
+    >>> [entry] = [entry async for entry in shop.export(subject_key="ana")]
+    >>> entry.directly, entry.other_people, entry.to_dict()["text"]
+    (True, 1, 'Ana and Ben pay')
     """
 
     subject_key: str = field(repr=False)
@@ -73,7 +80,15 @@ class ExportedRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportedDecision:
-    """What was decided about the person: :class:`memory.Decision` says what there is."""
+    """What was decided about the person: :class:`memory.Decision` says what there is.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> decision = await shop.hold(subject_key="eli")
+    >>> [entry] = [entry async for entry in shop.export(subject_key="eli")]
+    >>> entry.to_dict()["type"], entry.action
+    ('decision', 'hold')
+    """
 
     seq: int
     subject_hash: str

@@ -35,6 +35,10 @@ class Verified:
     """What a stream that holds together says: how much it holds, and where each chain ends.
 
     ``anchors`` maps a tenant to its newest position; keep it, and give it to the next check.
+
+    >>> from memory import tombstones
+    >>> tombstones.verify([tombstones.header(), tombstones.footer(0)])
+    Verified(tombstones=0)
     """
 
     tombstones: int
@@ -42,28 +46,58 @@ class Verified:
 
 
 def header() -> str:
-    """Return the first line of a stream."""
+    """Return the first line of a stream.
+
+    >>> from memory import tombstones
+    >>> tombstones.header()
+    '{"type":"stream","format":"erasable-memory tombstones 1"}'
+    """
     return _json({"type": "stream", "format": STREAM})
 
 
 def line(tombstone: Tombstone) -> str:
-    """Return a tombstone's line."""
+    """Return a tombstone's line.
+
+    >>> import json
+    >>> from memory import Memory, tombstones
+    >>> shop = Memory().for_tenant("shop")
+    >>> receipt = await shop.forget(subject_key="customer:dana")
+    >>> [stone] = await shop.erasure_history()
+    >>> json.loads(tombstones.line(stone))["seq"]
+    1
+    """
     return _json(tombstone.to_dict())
 
 
 def head(tenant_key: str, anchor: Anchor) -> str:
-    """Return the line that ends a tenant's chain."""
+    """Return the line that ends a tenant's chain.
+
+    >>> from memory import Anchor, tombstones
+    >>> tombstones.head("shop", Anchor(seq=1, digest="0" * 64))
+    '{"type":"head","tenant_key":"shop","seq":1,"digest":"000...000"}'
+    """
     values = {"tenant_key": tenant_key, "seq": anchor.seq, "digest": anchor.digest}
     return _json({"type": "head", **values})
 
 
 def footer(tombstones: int) -> str:
-    """Return the last line of a stream."""
+    """Return the last line of a stream.
+
+    >>> from memory import tombstones
+    >>> tombstones.footer(3)
+    '{"type":"end","tombstones":3}'
+    """
     return _json({"type": "end", "tombstones": tombstones})
 
 
 def verify(lines: Iterable[str | bytes], anchors: Mapping[str, Anchor] | None = None) -> Verified:
-    """Read a stream to its end and say what it holds; raises what :func:`read` raises."""
+    """Read a stream to its end and say what it holds; raises what :func:`read` raises.
+
+    >>> import memory
+    >>> lines = [line async for line in memory.export_tombstones(owner_url)]
+    >>> memory.tombstones.verify(lines).tombstones
+    0
+    """
     ends: dict[str, Anchor] = {}
     count = 0
     for stone in read(lines, anchors):
@@ -83,6 +117,10 @@ def read(
     acting on it.
 
     Raises ``InvalidInputError``, which names the line and the rule and never a value.
+
+    >>> from memory import tombstones
+    >>> list(tombstones.read([tombstones.header(), tombstones.footer(0)]))
+    []
     """
     return _Reader(validation.anchors(anchors)).tombstones(lines)
 

@@ -25,6 +25,14 @@ def main(*, indexes: Sequence[DerivedIndex] = (), embedder: Embedder | None = No
     """Run the command line and end the process; say what to install where the extra is absent.
 
     ``indexes`` are asked by forget, release, expire and purge; ``embedder`` is what reembed uses.
+
+    >>> import sys
+    >>> from memory.cli import main
+    >>> sys.argv = ["memory", "--version"]
+    >>> main()
+    Traceback (most recent call last):
+        ...
+    SystemExit: 0
     """
     try:
         from memory.cli.app import start  # noqa: PLC0415 - typer may be absent

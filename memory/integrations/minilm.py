@@ -41,6 +41,16 @@ class MiniLMEmbedder:
     It computes in a worker thread, ``threads`` of the processor at a time, and can be cancelled
     between batches of eight. A text counts up to its 256th token, some 200 words of English.
     Raises ``InstallError`` where the extra is missing or the file is not the one it should be.
+
+    >>> from memory import Memory
+    >>> from memory.integrations.minilm import MiniLMEmbedder
+    >>> embedder = MiniLMEmbedder(threads=2)
+    >>> [vector] = await embedder.embed(["Li cannot eat peanuts"])
+    >>> service = Memory(embedder=embedder)
+    >>> told = await service.remember("shop", text="Li cannot eat peanuts", subject_keys="li")
+    >>> found = await service.recall("shop", text="Which foods are dangerous?")
+    >>> found.hits[0].record.text
+    'Li cannot eat peanuts'
     """
 
     dimensions: Final = 384
@@ -55,7 +65,7 @@ class MiniLMEmbedder:
         self._session = _session(weights.model_path(), threads)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text; see :class:`memory.ports.Embedder`."""
+        """Return one vector per text; see :class:`memory.Embedder`."""
         ids = await asyncio.to_thread(self._tokenised, texts)
         found: dict[int, list[float]] = {}
         for batch in _batches(ids):

@@ -40,6 +40,11 @@ async def check(
     Raises ``InvalidInputError`` for a stream that does not hold together and for an anchor that is
     none (a receipt's is, where nothing was erased), ``InstallError`` for a role that is not the
     owner's.
+
+    >>> import memory
+    >>> report = await memory.check(owner_url)
+    >>> report.ok, report.faults
+    (True, ())
     """
     pepper = validation.pepper(subject_pepper)
     found = Collector()

@@ -41,6 +41,10 @@ async def fold_counts(engine_or_url: Source, *, progress: Progress = silent) -> 
 
     Raises ``InstallError`` for a role that is not the owner's and ``StoreUnavailableError`` if the
     database cannot be reached.
+
+    >>> import memory
+    >>> await memory.fold_counts(owner_url)
+    0
     """
     folded = 0
     async with opened(engine_or_url) as access:

@@ -37,7 +37,13 @@ _BUILDS: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Maintained:
-    """What :func:`maintain` did: the indexes that it rebuilt, and the seconds of both steps."""
+    """What :func:`maintain` did: the indexes that it rebuilt, and the seconds of both steps.
+
+    >>> from memory import maintenance
+    >>> done = await maintenance.indexes.maintain(owner_url)
+    >>> done.indexes
+    ()
+    """
 
     indexes: tuple[str, ...]
     reindex_seconds: float
@@ -65,6 +71,11 @@ async def build_index(
 
     No statistics are kept of the index: they would be vectors in clear. Raises ``ConflictError``
     while another session builds, drops or maintains indexes here.
+
+    >>> from memory import maintenance
+    >>> index = await maintenance.indexes.build_index(owner_url, dimensions=8, memory="64MB")
+    >>> index.name, index.valid
+    ('records_hnsw_8', True)
     """
     _checked(dimensions, halfvec, m, ef_construction)
     async with opened(engine_or_url) as access:
@@ -109,13 +120,23 @@ def _checked(dimensions: int, halfvec: bool, m: int, ef_construction: int) -> No
 
 
 async def list_indexes(engine_or_url: Source) -> tuple[VectorIndex, ...]:
-    """Return the HNSW indexes, also what an interrupted build has left (``valid`` is false)."""
+    """Return the HNSW indexes, also what an interrupted build has left (``valid`` is false).
+
+    >>> from memory import maintenance
+    >>> await maintenance.indexes.list_indexes(owner_url)
+    ()
+    """
     async with opened(engine_or_url) as access:
         return await access.single(hnsw.listed)
 
 
 async def drop_index(engine_or_url: Source, *, dimensions: int, halfvec: bool = False) -> bool:
-    """Drop the index of this length and precision, without blocking writers; false if none is."""
+    """Drop the index of this length and precision, without blocking writers; false if none is.
+
+    >>> from memory import maintenance
+    >>> await maintenance.indexes.drop_index(owner_url, dimensions=8)
+    False
+    """
 
     async def drop(connection: AsyncConnection) -> bool:
         index = await _found(connection, dimensions, halfvec)
@@ -136,6 +157,11 @@ async def maintain(
     out. For when many records were changed or erased; ``memory`` and ``progress`` are those of
     :func:`build_index`. Raises ``InstallError``, when all is done, for an index with statistics,
     which a server before 18 forgets only with the index: call :func:`build_index`.
+
+    >>> from memory import maintenance
+    >>> done = await maintenance.indexes.maintain(owner_url, memory="64MB")
+    >>> done.vacuum_seconds > 0
+    True
     """
     async with opened(engine_or_url) as access:
 

@@ -27,7 +27,12 @@ _IDLE: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reembedded:
-    """What :func:`reembed` did: ``records`` got a new vector in ``tenants`` tenants."""
+    """What :func:`reembed` did: ``records`` got a new vector in ``tenants`` tenants.
+
+    >>> import memory
+    >>> await memory.reembed(owner_url, memory.HashingEmbedder())
+    Reembedded(records=0, tenants=0)
+    """
 
     records: int
     tenants: int
@@ -61,6 +66,11 @@ async def reembed(
 
     Raises ``InvalidInputError`` for a wrong answer of the embedder, and what the embedder raises;
     nothing of that batch is stored then. ``InstallError`` for a role that is not the owner's.
+
+    >>> import memory
+    >>> done = await memory.reembed(owner_url, memory.HashingEmbedder(), missing=True)
+    >>> done.records
+    0
     """
     if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= _MOST:
         raise InvalidInputError("batch", f"must be a whole number from 1 to {_MOST:,}")

@@ -40,6 +40,12 @@ class Replayed:
     repeating, since the records still know when they expire (``retention``: call ``expire``).
     ``outstanding`` are all the external indexes that owe a purge now, whichever erasure it is
     from: call ``purge_outstanding`` for each tenant, then the replay again to see that none does.
+
+    >>> import memory
+    >>> lines = [line async for line in memory.export_tombstones(owner_url)]
+    >>> replayed = await memory.replay(owner_url, lines)
+    >>> replayed.people, replayed.outstanding, replayed.complete
+    (0, (), True)
     """
 
     tombstones: int
@@ -81,6 +87,11 @@ async def replay(
 
     Raises ``InvalidInputError`` for a stream that does not hold together, ``InstallError`` for a
     role that is not the owner.
+
+    >>> import memory
+    >>> lines = [line async for line in memory.export_tombstones(owner_url)]
+    >>> (await memory.replay(owner_url, lines)).records
+    0
     """
     async with opened(engine_or_url) as access:
         stream = await read(access, tombstones, anchors, known=known)

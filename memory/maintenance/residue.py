@@ -86,6 +86,10 @@ def find_residue(
 
     Raises ``InvalidInputError`` for a needle too short to mean anything, for none, and for a
     directory that is not of PostgreSQL.
+
+    >>> from memory import maintenance
+    >>> maintenance.find_residue(data_directory, ["Dana moved to Pune"]).share
+    0.0
     """
     root = Path(data_directory)
     if not (root / "PG_VERSION").is_file():

@@ -34,6 +34,12 @@ async def export_tombstones(
     :func:`replay` erases again what the backup brought back. The lines hold tenant keys and hashes
     of people, no content; :mod:`memory.tombstones` describes and verifies them. All tenants need
     the owner of the schema; for one, its application's role will do.
+
+    >>> import memory
+    >>> async for line in memory.export_tombstones(owner_url):
+    ...     print(line)
+    {"type":"stream","format":"erasable-memory tombstones 1"}
+    {"type":"end","tombstones":0}
     """
     one = None if tenant_key is None else validation.tenant(tenant_key)
     yield tombstones.header()

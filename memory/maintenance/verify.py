@@ -30,6 +30,12 @@ async def verify_install(engine_or_url: AsyncEngine | URL | str) -> tuple[Check,
 
     Raises ``InstallError`` if the schema or the privilege is missing, ``InvalidInputError`` for a
     URL that cannot be used and ``StoreUnavailableError`` if the database cannot be reached.
+
+    >>> import memory
+    >>> checks = await memory.verify_install(owner_url)
+    >>> broken = [check for check in checks if check.ok is False]
+    >>> all(check.detail for check in broken)  # what breaks each
+    True
     """
     if isinstance(engine_or_url, AsyncEngine):
         return await OwnAccess(engine_or_url).single(_checks)

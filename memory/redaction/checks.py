@@ -51,7 +51,12 @@ def _digits(number: str, shortest: int, longest: int) -> bool:
 
 
 def verhoeff(number: str) -> bool:
-    """Return whether the last digit is the Verhoeff check digit (J. Verhoeff, 1969)."""
+    """Return whether the last digit is the Verhoeff check digit (J. Verhoeff, 1969).
+
+    >>> from memory.redaction.checks import verhoeff
+    >>> verhoeff("2363"), verhoeff("2364")
+    (True, False)
+    """
     if not _digits(number, 2, 64):
         return False
     state = 0
@@ -67,17 +72,32 @@ _DOUBLED = bytes(
 
 
 def aadhaar(number: str) -> bool:
-    """Return whether this is an Aadhaar number: 12 digits, the first 2 to 9, Verhoeff (UIDAI)."""
+    """Return whether this is an Aadhaar number: 12 digits, the first 2 to 9, Verhoeff (UIDAI).
+
+    >>> from memory.redaction.checks import aadhaar
+    >>> aadhaar("234123412346"), aadhaar("234123412347")
+    (True, False)
+    """
     return len(number) == 12 and number[0] >= "2" and verhoeff(number)
 
 
 def virtual_id(number: str) -> bool:
-    """Return whether this is an Aadhaar virtual id: 16 digits from 2 up, Verhoeff (UIDAI)."""
+    """Return whether this is an Aadhaar virtual id: 16 digits from 2 up, Verhoeff (UIDAI).
+
+    >>> from memory.redaction.checks import virtual_id
+    >>> virtual_id("2341234123412341"), virtual_id("2341234123412342")
+    (True, False)
+    """
     return len(number) == 16 and number[0] >= "2" and verhoeff(number)
 
 
 def luhn(number: str) -> bool:
-    """Return whether the last digit is the Luhn check digit (ISO/IEC 7812-1, annex B)."""
+    """Return whether the last digit is the Luhn check digit (ISO/IEC 7812-1, annex B).
+
+    >>> from memory.redaction.checks import luhn
+    >>> luhn("4111111111111111"), luhn("4111111111111112")
+    (True, False)
+    """
     if not _digits(number, 2, 64):
         return False
     codes = number.encode()
@@ -89,6 +109,10 @@ def pan(number: str) -> bool:
     """Return whether this has the form of a PAN: a holder letter fourth, a serial that is not 0.
 
     The last letter is a check letter whose rule is not published.
+
+    >>> from memory.redaction.checks import pan
+    >>> pan("ABCPE1234F"), pan("ABCPE0000F")
+    (True, False)
     """
     return _PAN.fullmatch(number) is not None and number[5:9] != "0000"
 
@@ -98,6 +122,10 @@ def gstin(number: str) -> bool:
 
     States are 01 to 38, 97 (other territory) and 99 (centre). The check character is Luhn's scheme
     in base 36.
+
+    >>> from memory.redaction.checks import gstin
+    >>> gstin("27AAPFU0939F1ZV"), gstin("27AAPFU0939F1ZW")
+    (True, False)
     """
     if _GSTIN.fullmatch(number) is None or number[:2] not in _STATES or not pan(number[2:12]):
         return False
@@ -109,12 +137,22 @@ def gstin(number: str) -> bool:
 
 
 def ifsc(code: str) -> bool:
-    """Return whether this has the form of an IFSC: bank, zero, branch (RBI); no checksum."""
+    """Return whether this has the form of an IFSC: bank, zero, branch (RBI); no checksum.
+
+    >>> from memory.redaction.checks import ifsc
+    >>> ifsc("HDFC0000123"), ifsc("HDFC1000123")
+    (True, False)
+    """
     return _IFSC.fullmatch(code) is not None
 
 
 def mod97(number: str) -> bool:
-    """Return whether the ISO/IEC 7064 MOD 97-10 check holds, letters counting 10 to 35."""
+    """Return whether the ISO/IEC 7064 MOD 97-10 check holds, letters counting 10 to 35.
+
+    >>> from memory.redaction.checks import mod97
+    >>> mod97("WEST12345698765432GB82"), mod97("WEST12345698765432GB83")
+    (True, False)
+    """
     if not (number.isascii() and number.isalnum() and number.isupper() and len(number) <= 64):
         return False
     return int(number.translate(_NUMERALS)) % 97 == 1
@@ -153,7 +191,12 @@ def iban_length(country: str) -> int:
 
 
 def iban(number: str) -> bool:
-    """Return whether this is an IBAN: length by country and MOD 97-10 (ISO 13616)."""
+    """Return whether this is an IBAN: length by country and MOD 97-10 (ISO 13616).
+
+    >>> from memory.redaction.checks import iban
+    >>> iban("GB82WEST12345698765432"), iban("GB82WEST12345698765433")
+    (True, False)
+    """
     if _IBAN.fullmatch(number) is None or len(number) != iban_length(number[:2]):
         return False
     return mod97(number[4:] + number[:4])

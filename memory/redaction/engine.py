@@ -83,6 +83,13 @@ class PatternRedactor:
 
     Raises ``InvalidInputError`` for a pattern that matches the empty string or could take more than
     linear time.
+
+    >>> from memory.redaction import PatternRedactor
+    >>> redactor = PatternRedactor([("order", r"ORD-[0-9]{6}")])
+    >>> redactor.redact("Order ORD-123456, call 98450 12345")[0]
+    'Order [ORDER], call [PHONE:****2345]'
+    >>> [found.kind for found in redactor.scan("ORD-123456")]
+    ['order']
     """
 
     def __init__(
@@ -263,7 +270,12 @@ def _covers(candidate: Candidate, rivals: Sequence[Candidate]) -> bool:
 
 
 class NoRedactor:
-    """Masks nothing. It has to be asked for."""
+    """Masks nothing. It has to be asked for.
+
+    >>> from memory.redaction import NoRedactor
+    >>> NoRedactor().redact("Call 98450 12345")
+    ('Call 98450 12345', ())
+    """
 
     def redact(self, text: str) -> _Result:
         """Return the text as it is."""

@@ -31,6 +31,11 @@ class Redacted:
     """A record's text and metadata with identifiers masked, and what was masked where.
 
     ``findings`` carry the path they stood at; ``paths`` are the distinct ones, sorted.
+
+    >>> from memory.redaction import default_redactor, redact_fields
+    >>> masked = redact_fields(default_redactor, "See below", {"phone": "98450 12345"})
+    >>> masked.metadata, masked.paths
+    ({'phone': '[PHONE:****2345]'}, ('metadata.phone',))
     """
 
     text: str = field(repr=False)
@@ -49,6 +54,10 @@ def redact_fields(redactor: Redactor, text: str, metadata: Mapping[str, Any]) ->
     Raises ``InvalidInputError`` for what JSON or the database cannot hold (bytes, sets, NaN, NUL,
     lone surrogates, keys that are no strings), for metadata over 64 KiB or nested deeper than 32,
     and ``MemoryServiceError`` when a redactor of the host's fails.
+
+    >>> from memory.redaction import default_redactor, redact_fields
+    >>> redact_fields(default_redactor, "Call 98450 12345", {"order": 7}).text
+    'Call [PHONE:****2345]'
     """
     steps = _Walk(redactor).record(text, metadata)
     while True:
@@ -66,6 +75,11 @@ async def redact_many(
 
     :class:`~memory.redaction.PatternRedactor` is interrupted between candidates, so that one long
     text does not hold the loop either; another redactor only between its calls.
+
+    >>> from memory.redaction import default_redactor, redact_many
+    >>> [masked] = await redact_many(default_redactor, [("Call 98450 12345", {})])
+    >>> masked.text
+    'Call [PHONE:****2345]'
     """
     results = []
     due = time.perf_counter() + _SLICE

@@ -51,6 +51,15 @@ class Erasing(Base):
         when the person is held, or somebody else whose records derive from theirs: what the hold
         keeps stays, :meth:`release` completes the erasure as if it were asked for then, and a block
         holds at once.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+        >>> made = await shop.derive(kind="summary", text="New address", sources=told)
+        >>> plan = await shop.forget(subject_key="customer:dana", dry_run=True)
+        >>> receipt = await shop.forget(subject_key="customer:dana", expect=plan.closure)
+        >>> receipt.counts.memories, receipt.counts.derived, receipt.complete
+        (1, 1, True)
         """
         tenant_key = validation.tenant(tenant_key)
         key = validation.key(subject_key, "subject_key")
@@ -83,6 +92,13 @@ class Erasing(Base):
 
         Other versions of the record stay. Raises ``UnknownRecordError``, and what :meth:`forget`
         raises.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Wrong number", subject_keys="dana")
+        >>> receipt = await shop.forget_record(record_id=told.record.record_id, reason="operator")
+        >>> receipt.scope, receipt.counts.records
+        ('record', 1)
         """
         tenant_key = validation.tenant(tenant_key)
         order = Order(
@@ -101,6 +117,10 @@ class Erasing(Base):
 
         What has failed waits longer after each failure, up to about an hour. A call by hand ignores
         that; ``due_only`` honours it, for a worker that calls again and again.
+
+        >>> from memory import Memory
+        >>> await Memory().purge_outstanding("shop")
+        Purged(settled=0, adapters=(), outstanding=())
         """
         tenant_key = validation.tenant(tenant_key)
         demand = self._demand(due_only=validation.flag(due_only, "due_only"))

@@ -18,7 +18,7 @@ class LoggingSink:
     """Writes each event to the logger ``memory.erasure`` at INFO: codes and counts only."""
 
     async def publish(self, event: ErasureEvent) -> None:
-        """See :meth:`memory.ports.EventSink.publish`."""
+        """See :meth:`memory.EventSink.publish`."""
         _logger.info(
             "erasure %s: reason=%s scope=%s memories=%d derived=%d provenance_edges=%d "
             "artefacts=%d complete=%s",

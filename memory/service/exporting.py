@@ -37,6 +37,13 @@ class Exporting(Erasing):
 
         Which records are in it is settled at the first step; each page of 100 is then read as it
         is. A record that is erased meanwhile is left out, one that comes meanwhile is not in it.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+        >>> async for entry in shop.export(subject_key="customer:dana"):
+        ...     print(entry.to_dict()["type"], entry.to_dict()["text"])
+        record Dana moved
         """
         tenant_key = validation.tenant(tenant_key)
         key = validation.key(subject_key, "subject_key")
@@ -78,6 +85,14 @@ class Exporting(Erasing):
         1,000) are in it, those nearest to where the erasure starts; the counts are of all.
 
         Raises ``UnknownRecordError``.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+        >>> made = await shop.derive(kind="summary", text="New address", sources=told)
+        >>> graph = await shop.lineage(subject_key="customer:dana")
+        >>> graph.erased, len(graph.edges)
+        (2, 1)
         """
         tenant_key = validation.tenant(tenant_key)
         most = validation.limit(limit)

@@ -20,6 +20,16 @@ class Holding(Erasing):
         the hold over. A DELETE in SQL is refused, whatever its role. Holding somebody twice changes
         nothing, is recorded twice, and is lifted by one :meth:`release`. A misspelt key is no
         error: it holds somebody of whom nothing is known yet.
+
+        >>> from memory import LegalHoldError, Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Eli disputes an invoice", subject_keys="eli")
+        >>> decision = await shop.hold(subject_key="eli")
+        >>> try:
+        ...     await shop.forget(subject_key="eli")
+        ... except LegalHoldError as stopped:
+        ...     print(stopped.receipt.held, stopped.receipt.deferred)
+        1 True
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         return await self._store.hold(tenant_key, subject, self._now())
@@ -33,6 +43,13 @@ class Holding(Erasing):
         purge is ``outstanding`` in the receipt, and no error: the hold is lifted all the same. Of
         somebody who is not held it changes nothing, is no error, and is recorded:
         ``decisions(subject_key=...)`` says beforehand whether they are.
+
+        >>> from memory import LegalHoldError, Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> decision = await shop.hold(subject_key="eli")
+        >>> released = await shop.release(subject_key="eli")
+        >>> released.decision.action, released.receipts
+        ('release', ())
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         done = await self._store.release(tenant_key, subject, self._now())
@@ -44,6 +61,12 @@ class Holding(Erasing):
 
         Needs ``memory.grant_operator`` on PostgreSQL. What was erased stays erased. Of somebody who
         is not blocked it changes nothing, is no error, and is recorded.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> receipt = await shop.forget(subject_key="dana", block_future=True)
+        >>> (await shop.readmit(subject_key="dana")).action
+        'readmit'
         """
         tenant_key, subject = await self._decided(tenant_key, subject_key)
         return await self._store.readmit(tenant_key, subject, self._now())
@@ -60,6 +83,12 @@ class Holding(Erasing):
 
         They name people by the hash that :meth:`subject_fingerprint` returns. ``subject_key`` and
         ``before`` are those of :meth:`erasure_history`.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> decision = await shop.hold(subject_key="eli")
+        >>> [decision.action for decision in await shop.decisions(subject_key="eli")]
+        ['hold']
         """
         tenant_key = validation.tenant(tenant_key)
         below, most = validation.below(before), validation.limit(limit)

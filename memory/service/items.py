@@ -19,7 +19,14 @@ __all__ = ["Item", "checked", "item_of", "located"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One memory for ``remember_many``; the fields are the arguments of ``remember``."""
+    """One memory for ``remember_many``; the fields are the arguments of ``remember``.
+
+    >>> from memory import Item, Memory
+    >>> items = [Item(text="Dana moved", subject_keys="customer:dana", kind="profile")]
+    >>> [told] = await Memory().remember_many("shop", items=items)
+    >>> told.record.kind
+    'profile'
+    """
 
     text: str = _field(repr=False)
     subject_keys: str | Sequence[str] = _field(repr=False)

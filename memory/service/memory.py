@@ -38,14 +38,32 @@ class Memory(Writing, Reading, Holding, Retaining, Exporting):
     one event loop; make one, with a store of its own, per loop. It connects on first use;
     ``async with`` closes what it opened. Every argument is checked before anything is sent:
     ``InvalidInputError`` names the field and the rule, never the value.
+
+    >>> from memory import Memory
+    >>> async with Memory(subject_pepper="from a secret manager") as service:
+    ...     told = await service.remember("shop", text="Dana moved", subject_keys="customer:dana")
+    ...     receipt = await service.forget("shop", subject_key="customer:dana")
+    >>> receipt.complete
+    True
     """
 
     def for_tenant(self, tenant_key: str) -> TenantMemory:
-        """Return the same verbs with the tenant bound."""
+        """Return the same verbs with the tenant bound.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> (await shop.recall(text="anything")).note
+        '...nothing found: this tenant holds no records'
+        """
         return TenantMemory(self, validation.tenant(tenant_key))
 
     async def close(self) -> None:
-        """Close what the store opened; a host's own engine stays open."""
+        """Close what the store opened; a host's own engine stays open.
+
+        >>> from memory import Memory
+        >>> service = Memory()
+        >>> await service.close()
+        """
         await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -75,7 +93,14 @@ def _bound(
 
 
 class TenantMemory:
-    """The verbs of :class:`Memory` for one tenant; made by :meth:`Memory.for_tenant`."""
+    """The verbs of :class:`Memory` for one tenant; made by :meth:`Memory.for_tenant`.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+    >>> shop.tenant_key, len(await shop.records())
+    ('shop', 1)
+    """
 
     def __init__(self, memory: Memory, tenant_key: str) -> None:
         self.memory = memory

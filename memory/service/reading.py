@@ -74,6 +74,13 @@ class Reading(Base):
         (:class:`memory.Hit`), are left out; ``recent`` has no scores and refuses it.
         ``neighbours``, for ``hybrid`` only, adds this share (0 to 1) of the greater score of the
         turn just before or just after, by ``record_id``, about one of the same people.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana likes green tea", subject_keys="customer:dana")
+        >>> found = await shop.recall(text="which tea?", subject_keys="customer:dana")
+        >>> found.strategy, found.hits[0].record.text
+        ('lexical', 'Dana likes green tea')
         """
         tenant_key = validation.tenant(tenant_key)
         filters = self._filters(
@@ -173,13 +180,28 @@ class Reading(Base):
         return masked, bool(content.paths)
 
     async def get(self, tenant_key: str, *, record_id: UUID | str) -> Record | None:
-        """Return one record, superseded or not; None where it is absent or expired."""
+        """Return one record, superseded or not; None where it is absent or expired.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+        >>> (await shop.get(record_id=told.record.record_id)).text
+        'Dana moved'
+        """
         tenant_key = validation.tenant(tenant_key)
         wanted = validation.record_id(record_id)
         return await self._store.get(tenant_key, wanted, self._now())
 
     async def history(self, tenant_key: str, *, record_key: str) -> list[Record]:
-        """Return every version under a key, newest first; a record's id is its key by default."""
+        """Return every version under a key, newest first; a record's id is its key by default.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> for text in ("Dana lives in Pune", "Dana lives in Goa"):
+        ...     told = await shop.remember(text=text, subject_keys="dana", record_key="dana/home")
+        >>> [record.text for record in await shop.history(record_key="dana/home")]
+        ['Dana lives in Goa', 'Dana lives in Pune']
+        """
         tenant_key = validation.tenant(tenant_key)
         wanted = validation.key(record_key, "record_key")
         return await self._store.history(tenant_key, wanted, self._now())
@@ -203,6 +225,14 @@ class Reading(Base):
 
         ``after`` continues behind the last record of a page. The filters are those of
         :meth:`recall`.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> items = [{"text": f"Turn {n}", "subject_keys": "dana"} for n in range(3)]
+        >>> told = await shop.remember_many(items=items)
+        >>> page = await shop.records(subject_keys="dana", limit=2)
+        >>> [record.text for record in page + await shop.records(after=page[-1], limit=2)]
+        ['Turn 2', 'Turn 1', 'Turn 0']
         """
         tenant_key = validation.tenant(tenant_key)
         filters = self._filters(
@@ -233,6 +263,13 @@ class Reading(Base):
 
         Raises ``InstallError`` where a person is asked for with another pepper than the
         installation's, under which nothing would be found.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> receipt = await shop.forget(subject_key="customer:dana")
+        >>> [stone] = await shop.erasure_history(subject_key="customer:dana")
+        >>> stone.erasure_id == receipt.erasure_id, stone.memories
+        (True, 0)
         """
         tenant_key = validation.tenant(tenant_key)
         below, most = validation.below(before), validation.limit(limit)
@@ -240,16 +277,32 @@ class Reading(Base):
         return await self._store.tombstones(tenant_key, person, below, most)
 
     def subject_fingerprint(self, tenant_key: str, *, subject_key: str) -> str:
-        """Return the hash by which a tombstone names a person: to find the evidence of theirs."""
+        """Return the hash by which a tombstone names a person: to find the evidence of theirs.
+
+        >>> from memory import Memory
+        >>> service = Memory(subject_pepper="from a secret manager")
+        >>> service.subject_fingerprint("shop", subject_key="customer:dana")[:16]
+        '62c1d07d0075ab51'
+        """
         tenant_key = validation.tenant(tenant_key)
         return self._subject(tenant_key, validation.key(subject_key, "subject_key")).hash
 
     async def capabilities(self) -> Capabilities:
-        """Measure what the store can do, on its own connection."""
+        """Measure what the store can do, on its own connection.
+
+        >>> from memory import Memory
+        >>> (await Memory().capabilities()).vector_search
+        'in-process'
+        """
         return await self._store.capabilities()
 
     async def ready(self) -> Readiness:
-        """Say whether this process may serve: for health checks."""
+        """Say whether this process may serve: for health checks.
+
+        >>> from memory import Memory
+        >>> await Memory().ready()
+        Readiness(ready=True, problems=())
+        """
         return await self._store.ready(fingerprint.pepper_check(self._pepper))
 
 

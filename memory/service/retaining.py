@@ -41,6 +41,13 @@ class Retaining(Erasing):
 
         What a legal hold keeps is passed by and counted in ``held``, and is no error: the next run
         finds it again. Raises ``PartialErasureError`` as :meth:`forget` does.
+
+        >>> from datetime import timedelta
+        >>> from memory import Memory
+        >>> service = Memory()
+        >>> receipt = await service.expire("shop", kinds="episodic", older_than=timedelta(days=90))
+        >>> receipt.reason, receipt.counts.records
+        ('retention_policy', 0)
         """
         tenant_key = validation.tenant(tenant_key)
         clock = self._now()
@@ -79,6 +86,13 @@ class Retaining(Erasing):
         Raises ``LegalHoldError``, after everything else is erased, when a hold keeps records; it
         is not completed by a release: call it again. Raises ``PartialErasureError`` as
         :meth:`forget` does.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+        >>> receipt = await shop.forget_tenant(confirm="shop")
+        >>> receipt.scope, receipt.counts.records
+        ('tenant', 1)
         """
         tenant_key = validation.tenant(tenant_key)
         if confirm != tenant_key:

@@ -48,6 +48,12 @@ class Writing(Base):
         ``ConflictError``. ``occurred_at`` defaults to now; ``expires_at`` hides the record from
         then on; one in the past hides it at once. An ``embedding`` of your own is compared with
         vectors of its length only.
+
+        >>> from memory import Memory
+        >>> service = Memory()
+        >>> told = await service.remember("shop", text="Call 98450 12345", subject_keys="dana")
+        >>> told.record.text
+        'Call [PHONE:****2345]'
         """
         item = Item(
             text=text,
@@ -73,6 +79,12 @@ class Writing(Base):
 
         After a load of many thousands have ``memory.postings`` vacuumed: until autovacuum has come,
         recall by words reads some ten times the pages.
+
+        >>> from memory import Memory
+        >>> items = [{"text": text, "subject_keys": "customer:li"} for text in ("Hello", "Goodbye")]
+        >>> told = await Memory().remember_many("shop", items=items)
+        >>> [item.record.text for item in told]
+        ['Hello', 'Goodbye']
         """
         tenant_key = validation.tenant(tenant_key)
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Sequence):
@@ -118,6 +130,13 @@ class Writing(Base):
         ``(adapter, artefact_id)`` pairs that an external index will hold for it. Where
         ``record_key`` exists, this becomes its newest version. Raises ``ProvenanceRequiredError``
         without sources and ``UnknownSourceError`` for one that is not there.
+
+        >>> from memory import Memory
+        >>> service = Memory()
+        >>> told = await service.remember("shop", text="Dana moved", subject_keys="customer:dana")
+        >>> made = await service.derive("shop", kind="summary", text="New address", sources=told)
+        >>> made.record.origin, made.record.subject_keys
+        ('derived', ('customer:dana',))
         """
         tenant_key = validation.tenant(tenant_key)
         source_ids = validation.sources(sources)
@@ -161,6 +180,14 @@ class Writing(Base):
         The old version is hidden from recall, shown by :meth:`history`, and erased with the people
         *it* is about. Raises ``UnknownRecordError``, or ``ConflictError`` where another version
         came first. A derived record is refused: derive it again under its ``record_key``.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Ana and Ben pay", subject_keys=["ana", "ben"])
+        >>> old = told.record.record_id
+        >>> new = await shop.supersede(record_id=old, text="Ben pays", subject_keys="ben")
+        >>> new.record.version, new.record.subject_keys
+        (2, ('ben',))
         """
         tenant_key = validation.tenant(tenant_key)
         wanted = validation.record_id(record_id)
@@ -207,6 +234,13 @@ class Writing(Base):
         """Link more people to a record, and to everything derived from it.
 
         For somebody who is recognised in a record later on. Raises ``UnknownRecordError``.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="My brother moved", subject_keys="ana")
+        >>> record = await shop.relate(record_id=told.record.record_id, subject_keys="ben")
+        >>> record.subject_keys
+        ('ana', 'ben')
         """
         tenant_key = validation.tenant(tenant_key)
         wanted = validation.record_id(record_id)
@@ -223,6 +257,13 @@ class Writing(Base):
         Register before writing to the index, and again after: that changes nothing, and raises
         ``UnknownSourceError`` where a source was erased in between, so that the entry is yours to
         remove. Raises ``ConflictError`` while the purge of ``artefact_id`` is owed.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> told = await shop.remember(text="Ana moved", subject_keys="ana")
+        >>> await shop.register_artefact(adapter="cache", artefact_id="4711", sources=told)
+        >>> (await shop.forget(subject_key="ana", dry_run=True)).adapters
+        ('cache',)
         """
         tenant_key = validation.tenant(tenant_key)
         name = validation.key(adapter, "adapter", validation.MAX_NAME)

@@ -17,7 +17,13 @@ __all__ = ["Anchor", "Counts", "Decision", "Purged", "Receipt", "Release", "Tomb
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Anchor:
-    """A position in a tenant's chain of tombstones, to be kept outside the database."""
+    """A position in a tenant's chain of tombstones, to be kept outside the database.
+
+    >>> from memory import Memory
+    >>> receipt = await Memory().forget("shop", subject_key="customer:dana")
+    >>> receipt.anchor.seq, len(receipt.anchor.digest)
+    (1, 64)
+    """
 
     seq: int
     digest: str
@@ -25,7 +31,12 @@ class Anchor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
-    """What one erasure removed. ``records`` is ``memories`` plus ``derived``, versions included."""
+    """What one erasure removed. ``records`` is ``memories`` plus ``derived``, versions included.
+
+    >>> from memory import Counts
+    >>> Counts(memories=2, derived=1).records
+    3
+    """
 
     memories: int = 0
     derived: int = 0
@@ -58,6 +69,13 @@ class Receipt:
     milliseconds later.
     The scopes ``retention`` and ``tenant`` name nobody and go in batches: ``subject_hashes`` and
     ``closure`` are empty and ``bystanders`` is 0; the tombstones of the ``erasure_id`` say who.
+
+    >>> from memory import Memory
+    >>> receipt = await Memory().forget("shop", subject_key="customer:dana")
+    >>> receipt.counts.records, receipt.reason, receipt.complete
+    (0, 'subject_request', True)
+    >>> dict(receipt.summary())["outstanding indexes"]
+    'none'
     """
 
     erasure_id: UUID
@@ -106,6 +124,15 @@ class Tombstone:
 
     ``digest`` covers every other field and ``previous``, the digest before it in the tenant's
     chain; :func:`memory.fingerprint.tombstone_digest` recomputes it.
+
+    >>> from memory import Memory
+    >>> shop = Memory(subject_pepper="from a secret manager").for_tenant("shop")
+    >>> receipt = await shop.forget(subject_key="customer:dana")
+    >>> [stone] = await shop.erasure_history()
+    >>> stone.subject_hash == shop.subject_fingerprint(subject_key="customer:dana")
+    True
+    >>> stone.to_dict()["type"], stone.scope, stone.memories
+    ('tombstone', 'subject', 0)
     """
 
     tenant_key: str = field(repr=False)
@@ -137,6 +164,11 @@ class Decision:
     both carry its ``erasure_id``, as a ``block`` does that came with an erasure. A request says
     what was asked for in ``reason``, ``scope``, ``kinds`` and ``record_id``. ``seq`` grows with
     each decision of the tenant, not without gaps.
+
+    >>> from memory import Memory
+    >>> decision = await Memory().hold("shop", subject_key="customer:eli")
+    >>> decision.action, len(decision.subject_hash)
+    ('hold', 64)
     """
 
     seq: int
@@ -156,6 +188,11 @@ class Release:
 
     A receipt that is still ``deferred`` is of an erasure that another hold keeps waiting, and that
     could go on nevertheless.
+
+    >>> from memory import Memory
+    >>> released = await Memory().release("shop", subject_key="customer:eli")
+    >>> released.decision.action, released.receipts
+    ('release', ())
     """
 
     decision: Decision
@@ -168,6 +205,11 @@ class Purged:
 
     ``settled`` counts artefacts whose purge was confirmed; ``adapters`` owed something before,
     ``outstanding`` still do.
+
+    >>> from memory import Memory
+    >>> purged = await Memory().purge_outstanding("shop")
+    >>> purged.settled, purged.outstanding
+    (0, ())
     """
 
     settled: int

@@ -22,6 +22,10 @@ class Finding:
     where that text stood: ``text``, or a metadata path such as ``metadata.trip.contact.0``. A
     ``repr`` shows neither the path, since a key may name a person, nor the ``replacement``, which
     may keep the last digits.
+
+    >>> from memory import redaction
+    >>> redaction.scan("Call 98450 12345")
+    (Finding(kind='phone_in', start=5, end=16),)
     """
 
     kind: str
@@ -40,6 +44,12 @@ class Record:
     masked, so that a masked field differs from an empty one. ``record_key`` names a line of
     versions; a record stored without one is its own line, keyed by its id. ``superseded_at`` is
     set once a newer version has taken its place.
+
+    >>> from memory import Memory
+    >>> told = await Memory().remember("shop", text="Dana moved", subject_keys="customer:dana")
+    >>> record = told.record
+    >>> record.origin, record.kind, record.version, record.subject_keys, record.expires_at
+    ('remembered', 'episodic', 1, ('customer:dana',), None)
     """
 
     tenant_key: str = field(repr=False)
@@ -63,7 +73,13 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remembered:
-    """What ``remember`` and ``supersede`` stored, and what redaction masked on the way."""
+    """What ``remember`` and ``supersede`` stored, and what redaction masked on the way.
+
+    >>> from memory import Memory
+    >>> told = await Memory().remember("shop", text="Call 98450 12345", subject_keys="dana")
+    >>> told.record.redacted, [found.kind for found in told.redactions]
+    (('text',), ['phone_in'])
+    """
 
     record: Record
     redactions: tuple[Finding, ...] = ()
@@ -71,7 +87,15 @@ class Remembered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Derived:
-    """What ``derive`` stored, and what redaction masked on the way."""
+    """What ``derive`` stored, and what redaction masked on the way.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
+    >>> made = await shop.derive(kind="summary", text="New address", sources=told)
+    >>> made.record.sources == (told.record.record_id,)
+    True
+    """
 
     record: Record
     redactions: tuple[Finding, ...] = ()
@@ -85,6 +109,13 @@ class Hit:
     distinct terms), above 0 without an upper bound for ``keyword`` (BM25), from 0 for ``hybrid``
     (both scaled to 0 to 1 within this answer's candidates and added), and always 0 for ``recent``,
     which ranks by time.
+
+    >>> from memory import Memory
+    >>> shop = Memory().for_tenant("shop")
+    >>> told = await shop.remember(text="Dana likes green tea", subject_keys="customer:dana")
+    >>> [hit] = (await shop.recall(text="green coffee")).hits
+    >>> hit.score, hit.record.text
+    (0.5, 'Dana likes green tea')
     """
 
     record: Record
@@ -97,6 +128,13 @@ class Recall:
 
     ``exact`` is false when a better match may exist among records that were not compared; ``note``
     says in words how the search was done, and for an empty answer, why it is empty.
+
+    >>> from memory import Memory
+    >>> found = await Memory().recall("shop", text="green tea")
+    >>> found.strategy, found.exact, found.hits
+    ('lexical', True, ())
+    >>> found.note.rpartition("; ")[2]
+    'nothing found: this tenant holds no records'
     """
 
     strategy: Strategy

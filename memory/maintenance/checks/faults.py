@@ -166,6 +166,11 @@ class Fault:
     """One kind of fault in one tenant: how often, and up to five places.
 
     ``examples`` are record ids or positions in the chain, never content.
+
+    >>> from memory import Fault
+    >>> fault = Fault(code="posting_orphan", tenant_key="shop", count=2)
+    >>> fault.severity, fault.what
+    ('error', 'words of a record that is gone are still stored')
     """
 
     code: str
@@ -191,7 +196,13 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckReport:
-    """What a check saw: how many tenants and rows, and what was wrong, by tenant and code."""
+    """What a check saw: how many tenants and rows, and what was wrong, by tenant and code.
+
+    >>> import memory
+    >>> report = await memory.check(owner_url)
+    >>> report.tenants, report.rows, report.ok
+    (0, 0, True)
+    """
 
     tenants: int
     rows: int

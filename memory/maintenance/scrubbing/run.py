@@ -54,6 +54,11 @@ async def scrub(
 
     Raises ``InvalidInputError`` for a limit out of range, ``InstallError`` without the schema and
     ``StoreUnavailableError`` if the database cannot be reached.
+
+    >>> from memory import maintenance
+    >>> scrubbed = await maintenance.scrub(owner_url, wal=False)
+    >>> scrubbed.complete  # what only a superuser may do is pending
+    False
     """
     if not 0 < lock_timeout <= 3600:
         raise InvalidInputError("lock_timeout", "must be more than 0 and at most 3600 seconds")

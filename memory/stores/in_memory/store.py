@@ -40,6 +40,12 @@ class InMemoryStore:
 
     Safe for many tasks of one event loop. Several :class:`~memory.Memory` objects may share one.
     ``clock`` gives ``created_at`` and ``superseded_at``.
+
+    >>> from memory import InMemoryStore, Memory
+    >>> store = InMemoryStore()
+    >>> told = await Memory(store).remember("shop", text="Dana moved", subject_keys="dana")
+    >>> len(await Memory(store).records("shop"))
+    1
     """
 
     calls_indexes = True

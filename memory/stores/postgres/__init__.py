@@ -18,4 +18,12 @@ class PostgresStore(Writing, Reading, Erasing, Holding, Exporting):
     closed by :meth:`close`. Connect as a role that ``memory.grant_app`` was called for, never as
     a superuser: a superuser bypasses row level security. ``pooler=True`` is for PgBouncer in
     transaction mode; a host's own engine must then be set up for it.
+
+    With ``url`` leading to your database:
+
+    >>> from memory import Memory, PostgresStore
+    >>> async with Memory(PostgresStore(url), subject_pepper=pepper) as service:
+    ...     told = await service.remember("shop", text="Dana moved", subject_keys="customer:dana")
+    ...     (await service.capabilities()).store
+    'postgres'
     """

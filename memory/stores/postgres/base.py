@@ -47,6 +47,14 @@ class Base:
         No external index is called: purges wait until ``purge_outstanding`` on a store with
         transactions of its own. What asks for a retry is a ``RetryableError``: the caller repeats
         the whole transaction.
+
+        >>> from memory import Memory, PostgresStore
+        >>> from sqlalchemy.ext.asyncio import create_async_engine
+        >>> engine = create_async_engine(url)  # postgresql+asyncpg://...
+        >>> async with engine.begin() as connection:
+        ...     service = Memory(PostgresStore.joined(connection), subject_pepper=pepper)
+        ...     told = await service.remember("shop", text="Dana moved", subject_keys="dana")
+        >>> await engine.dispose()
         """
         if not isinstance(connection, AsyncConnection):
             raise InvalidInputError(

@@ -1,119 +1,29 @@
-"""The seams of the library: what a host plugs in, and the one protocol both stores implement.
-
-A host's object needs no base class; it fits when it has the methods. :class:`Store` speaks in the
-commands of :mod:`memory.commands`.
-"""
+"""The one protocol that both stores implement, in the commands of :mod:`memory.commands`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from uuid import UUID
 
 from memory.commands import Draft, Filters, Found, Order, Query, Subject, Sweep
 from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
+from memory.ports.plugs import DerivedIndex
 from memory.types import (
     Capabilities,
     Decision,
-    Finding,
     Purged,
     Readiness,
-    Reason,
     Receipt,
     Record,
     Release,
-    Scope,
     Tombstone,
 )
 
-__all__ = [
-    "Demand",
-    "DerivedIndex",
-    "Draft",
-    "Embedder",
-    "ErasureEvent",
-    "EventSink",
-    "Filters",
-    "Found",
-    "Order",
-    "Query",
-    "Redactor",
-    "Store",
-    "Subject",
-    "Sweep",
-]
-
-
-@runtime_checkable
-class Embedder(Protocol):
-    """Turns texts into vectors. Awaited outside any transaction; sees only redacted text.
-
-    ``model`` names the vector space (``all-MiniLM-L6-v2``): vectors of two models are never
-    compared. An embedder without the attribute is told apart by the length of its vectors.
-    Where ``dimensions`` is a whole number, that is the length every vector must have.
-    """
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector per text, in order, all of one length."""
-        ...
-
-
-@runtime_checkable
-class Redactor(Protocol):
-    """Masks identifiers. Called on text and on every string of the metadata before any write."""
-
-    def redact(self, text: str) -> tuple[str, Sequence[Finding]]:
-        """Return the masked text and what was masked; never the values."""
-        ...
-
-
-@runtime_checkable
-class DerivedIndex(Protocol):
-    """An index outside the database that holds artefacts made from records.
-
-    ``purge`` must be idempotent: an erasure resumes by asking again, so an artefact that is not
-    there is no error. An optional ``async present(artefact_ids) -> subset`` lets the library verify
-    that they are gone. Either is asked for at most 1,000 artefacts at a time, one call at a time.
-    """
-
-    @property
-    def name(self) -> str:
-        """The adapter name under which artefacts are registered."""
-        ...
-
-    async def purge(self, artefact_ids: Sequence[str]) -> int:
-        """Delete the artefacts; return how many were there (informative, not the proof)."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ErasureEvent:
-    """One finished erasure: counts only, never a key and never a value."""
-
-    erasure_id: UUID
-    reason: Reason
-    scope: Scope
-    memories: int
-    derived: int
-    provenance_edges: int
-    artefacts: int
-    complete: bool
-    outstanding: tuple[str, ...]
-    seq: int | None
-    digest: str | None
-    completed_at: datetime | None
-
-
-@runtime_checkable
-class EventSink(Protocol):
-    """Receives one event per finished erasure. A failing sink never undoes or hides one."""
-
-    async def publish(self, event: ErasureEvent) -> None:
-        """Take the event. It holds no personal data."""
-        ...
+__all__ = ["Demand", "Store"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
