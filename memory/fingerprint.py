@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 TOMBSTONE_FORMAT = 1
+"""The version of what a digest covers; it stands in every tombstone."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -7,12 +7,17 @@ from memory.maintenance.checking import check
 from memory.maintenance.counts import fold_counts
 from memory.maintenance.reembedding import reembed
 from memory.maintenance.replaying import replay
-from memory.maintenance.residue import find_residue
-from memory.maintenance.scrubbing import scrub
+from memory.maintenance.residue import Residue, Trace, find_residue
+from memory.maintenance.scrubbing import Pending, Scrubbed, ScrubStep, scrub
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
 
 __all__ = [
+    "Pending",
+    "Residue",
+    "ScrubStep",
+    "Scrubbed",
+    "Trace",
     "check",
     "export_tombstones",
     "find_residue",

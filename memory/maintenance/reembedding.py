@@ -55,7 +55,7 @@ async def reembed(
     the right length, which else count as the embedder's own. The embedder sees stored text, which
     was redacted, ``batch`` texts (1 to 1,000) at a time and outside any transaction; where it has
     no ``dimensions``, it is asked for one vector first, to learn them. ``progress`` is called with
-    ``"records"``, how many are done and how many there were; :func:`memory.cli.bars.bar` draws it.
+    ``"records"``, how many are done and how many there were; ``memory.cli.bars.bar`` draws it.
 
     The store may be in use. A record that is erased while its vector is made stays erased. Each
     batch is a transaction: what was interrupted is called again, and goes on from there. Until it

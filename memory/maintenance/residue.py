@@ -29,6 +29,12 @@ class Trace:
 
     ``needle`` is the needle's position among those given. ``encoding`` is ``text``, ``bytes``,
     ``json``, ``hex``, ``base64``, ``float32`` or ``float16``; ``compressed`` where the value was.
+
+    >>> from memory import maintenance
+    >>> (data_directory / "log").write_bytes(b"Dana moved to Pune")
+    18
+    >>> maintenance.find_residue(data_directory, ["Dana moved to Pune"]).traces
+    (Trace(needle=0, encoding='text', compressed=False, file='log'),)
     """
 
     needle: int
@@ -42,6 +48,11 @@ class Residue:
     """What a search of the files found; it holds no needle.
 
     ``unreadable`` names files that this process may not read: what they hold is not known.
+
+    >>> from memory import maintenance
+    >>> found = maintenance.find_residue(data_directory, ["Dana moved to Pune"])
+    >>> found.files, found.share, found.traces
+    (1, 0.0, ())
     """
 
     needles: int
@@ -77,9 +88,10 @@ def find_residue(
 
     Each text is searched as it is, case-folded, as base64, as hex and as JSON writes it; a vector
     as float32 and float16; all of them also in values that PostgreSQL compressed (pglz, lz4), of
-    which the first two kilobytes are unpacked. ``fragment`` finds remnants too: see
-    :func:`memory.maintenance.needles.patterns`. Run a CHECKPOINT first: the files are what counts,
-    not the server's buffers. ``progress`` is called with a file's name, its number and their count.
+    which the first two kilobytes are unpacked. ``fragment`` (bytes, 8 or more)
+    finds remnants too: pieces of that length stand for what is longer. Run a CHECKPOINT first: the
+    files are what counts, not the server's buffers. ``progress`` is called with a file's name, its
+    number and their count.
 
     Not searched: compressed page images in the write-ahead log (``wal_compression``), and whatever
     lies outside the directory, tablespaces excepted.

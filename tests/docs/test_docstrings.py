@@ -10,25 +10,16 @@ from typing import Any, Final
 import pytest
 
 from docstrings import examples, run_examples
-from memory import ports
 from pages import names_for
-from public import methods, names
+from public import documented, methods, names
 
-# The bound verbs say what the verbs of Memory say; of a port, the class shows the methods; the
-# stores implement one, which is called by Memory only.
-_SHOWN_ELSEWHERE: Final = re.compile(
-    r"memory\.(TenantMemory|DerivedIndex|Embedder|EventSink|Redactor)\."
-    rf"|memory\.(InMemory|Postgres)Store\.({'|'.join(vars(ports.Store))})$"
-)
-# What a redactor of this package and the walk over metadata agree on.
-_OURS: Final = {"memory.redaction.PatternRedactor.steps", "memory.ExportedRecord.of"}
+# Of a port, the class shows the methods.
+_OF_PORTS: Final = re.compile(r"memory\.(DerivedIndex|Embedder|EventSink|Redactor)\.")
 
 CALLABLES: Final = {
     path: item
-    for path, item in {**names(), **methods()}.items()
-    if (inspect.isclass(item) or inspect.isroutine(item))
-    and not _SHOWN_ELSEWHERE.match(path)
-    and path not in _OURS
+    for path, item in documented().items()
+    if (inspect.isclass(item) or inspect.isroutine(item)) and not _OF_PORTS.match(path)
 }
 SHOWN: Final = {path: item for path, item in CALLABLES.items() if examples(item)}
 _GIVEN: Final = re.compile(r"\b(url|owner_url|operator_url)\b")
@@ -43,7 +34,7 @@ def test_every_public_callable_has_an_example() -> None:
             own = examples(names()[path.rpartition(".")[0]])
         if not own or (inspect.isroutine(item) and not any(called in x.source for x in own)):
             lacking.append(path)
-    assert lacking == []
+    assert not lacking, lacking
 
 
 @pytest.mark.parametrize("path", SHOWN)

@@ -5,15 +5,29 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
 import memory
-from memory import cli, integrations
+from memory import cli, integrations, ports
 
 # Helpers of one integration, which nobody imports.
 _INTERNAL: Final = {"memory.integrations.wordpiece"}
+# What is said elsewhere: the bound verbs are those of Memory, and what a store does for Memory is
+# said once, of the protocol. The last two are for other modules of the package.
+_ELSEWHERE: Final = re.compile(
+    r"memory\.TenantMemory\.\w+"
+    rf"|memory\.(InMemory|Postgres)Store\.({'|'.join(vars(ports.Store))})"
+    r"|memory\.redaction\.PatternRedactor\.steps|memory\.ExportedRecord\.of"
+)
+
+
+def documented() -> dict[str, Any]:
+    """Every public name that needs words of its own."""
+    found = {**names(), **methods()}
+    return {path: item for path, item in found.items() if not _ELSEWHERE.fullmatch(path)}
 
 
 def names() -> dict[str, Any]:

@@ -16,6 +16,12 @@ class ScrubStep:
     ``lock`` is the strongest table lock that it took (``none`` for the server's files), held for at
     most ``seconds``; ``waited`` are seconds spent on attempts that did not get it. Sizes are in
     bytes, None where they mean nothing. With ``done`` false, ``detail`` says why.
+
+    >>> from memory import maintenance
+    >>> scrubbed = await maintenance.scrub(owner_url, wal=False)
+    >>> step = scrubbed.steps[0]
+    >>> step.action, step.done
+    ('vacuum', True)
     """
 
     action: str
@@ -31,7 +37,13 @@ class ScrubStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
-    """What still holds old bytes, or may: ``code`` is stable, ``remedy`` says what to do."""
+    """What still holds old bytes, or may: ``code`` is stable, ``remedy`` says what to do.
+
+    >>> from memory import maintenance
+    >>> scrubbed = await maintenance.scrub(owner_url, wal=False)
+    >>> [item.remedy for item in scrubbed.pending if item.code == "wal"]
+    ['scrub with wal=True']
+    """
 
     code: str
     detail: str
@@ -40,7 +52,13 @@ class Pending:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scrubbed:
-    """The report of a scrub."""
+    """The report of a scrub.
+
+    >>> from memory import maintenance
+    >>> scrubbed = await maintenance.scrub(owner_url, wal=False)
+    >>> scrubbed.complete, "wal" in scrubbed.codes
+    (False, True)
+    """
 
     steps: tuple[ScrubStep, ...]
     pending: tuple[Pending, ...]
