@@ -204,3 +204,11 @@ def test_the_changelog_says_what_is_not_released_yet(root: Path) -> None:
     assert section is not None
     assert re.search(r"^Revisions: ", section[1], re.MULTILINE)
     assert re.search(r"^### Added\n\n- ", section[1], re.MULTILINE)
+
+
+def test_the_tutorial_installs_what_the_readme_does(readme: Page, root: Path) -> None:
+    [block] = Page(root / "docs/tutorial.md").blocks("sh")
+    install, start = block.code.strip().splitlines()
+    [quickstart] = [b for b in readme.blocks("sh") if "quickstart.py" in b.code]
+    assert quickstart.code.startswith(f"{install} && .venv/bin/python ")
+    assert start == ".venv/bin/python -m asyncio"
