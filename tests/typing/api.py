@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never, assert_type
 from uuid import UUID
 
+from agents.memory import Session
+
 import memory
 from memory import (
     Anchor,
@@ -44,6 +46,7 @@ from memory import (
 )
 from memory.cli import main
 from memory.integrations.minilm import MiniLMEmbedder
+from memory.integrations.openai_agents import MemorySession
 from memory.ports import Store
 
 
@@ -259,3 +262,8 @@ async def vectors_of_a_tenant(owner_url: str, embedder: Embedder) -> None:
 
 def the_hosts_own_command_line(index: DerivedIndex, embedder: Embedder) -> None:
     assert_never(main(indexes=[index], embedder=embedder))
+
+
+def frameworks_take_them(shop: TenantMemory) -> None:
+    conversation: Session = MemorySession("s1", shop, subject_keys="p", lifetime=timedelta(days=30))
+    del conversation
