@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from public import documented
@@ -19,7 +20,9 @@ def used(source: str) -> set[str]:
 
 def test_every_public_name_is_used() -> None:
     there = set().union(*(used(file.read_text(encoding="utf-8")) for file in USE.glob("*.py")))
-    lacking = sorted(path for path in documented() if path.rpartition(".")[2] not in there)
+    # A method of an integration's class is its framework's to call.
+    wanted = [path for path in documented() if not re.fullmatch(r".*\.integrations(\.\w+){3}", path)]
+    lacking = sorted(path for path in wanted if path.rpartition(".")[2] not in there)
     assert not lacking, f"use in tests/typing: {lacking}"
 
 
