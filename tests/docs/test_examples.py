@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from samples import example, start
 from servers import Database
-
-
-def start(
-    root: Path, name: str, *arguments: str | Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run an example from another folder."""
-    clean = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
-    script = root / "examples" / name
-    return subprocess.run(
-        [sys.executable, "-W", "error", str(script), *map(str, arguments)],
-        cwd=root.parent,
-        env={**clean, "COLUMNS": "120", **environment},
-        capture_output=True,
-        text=True,
-    )
-
-
-def example(root: Path, name: str, *arguments: str | Path, **environment: str) -> str:
-    """Run an example that succeeds; return what it printed."""
-    done = start(root, name, *arguments, **environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    return done.stdout
 
 
 def said(dialogue: str, text: str, name: str = "") -> dict[str, object]:
@@ -78,8 +53,8 @@ def cells(output: str, first: str) -> list[str]:
     return [cell.strip() for cell in line.strip("│").split("│")]
 
 
-def test_the_quickstart_proves_that_nothing_is_left(root: Path) -> None:
-    output = example(root, "quickstart.py")
+def test_the_quickstart_proves_that_nothing_is_left() -> None:
+    output = example("quickstart.py")
     for identifier in ("98450 12345", "asha.k@example.com", "50100234567890", "HDFC0000123"):
         assert identifier not in output
     assert "also about: customer:vikram" in output
@@ -92,8 +67,8 @@ def test_the_quickstart_proves_that_nothing_is_left(root: Path) -> None:
     assert re.search(r"Li's \d+ rows are the same, byte for byte", output)
 
 
-def test_the_replay_needs_a_file_only(root: Path, conversations: Path) -> None:
-    output = example(root, "replay.py", conversations)
+def test_the_replay_needs_a_file_only(conversations: Path) -> None:
+    output = example("replay.py", conversations)
     assert cells(output, "turns remembered")[1] == "36"
     assert cells(output, "masked: phone_in")[1] == "12"
     for kind, count in {"summary": "12", "rolling": "12", "digest": "2"}.items():
@@ -107,7 +82,7 @@ def test_the_replay_needs_a_file_only(root: Path, conversations: Path) -> None:
 
 @pytest.mark.parametrize("inspector", ["superuser", "app"])
 def test_the_replay_leaves_others_in_a_given_database_alone(
-    root: Path, conversations: Path, database: Database, inspector: str
+    conversations: Path, database: Database, inspector: str
 ) -> None:
     kept = """
         insert into memory.records (tenant_key, record_id, text)
@@ -118,7 +93,7 @@ def test_the_replay_leaves_others_in_a_given_database_alone(
     with psycopg.connect(database.superuser_url) as superuser:
         superuser.execute(kept)
     urls = ("--database", database.app_url, "--inspector", database.url(inspector))
-    output = example(root, "replay.py", conversations, *urls)
+    output = example("replay.py", conversations, *urls)
     assert "What is left: 21 tombstones." in output
     with psycopg.connect(database.superuser_url) as superuser:
         left = superuser.execute("select tenant_key, text from memory.records").fetchall()
@@ -126,7 +101,7 @@ def test_the_replay_leaves_others_in_a_given_database_alone(
 
 
 def test_a_name_within_another_and_a_word_of_the_schema_are_no_false_alarm(
-    root: Path, tmp_path: Path, database: Database
+    tmp_path: Path, database: Database
 ) -> None:
     file = written(
         tmp_path / "names.jsonl",
@@ -137,22 +112,20 @@ def test_a_name_within_another_and_a_word_of_the_schema_are_no_false_alarm(
         said("z", "subject"),
     )
     urls = ("--database", database.app_url, "--inspector", database.superuser_url)
-    output = example(root, "replay.py", file, *urls)
+    output = example("replay.py", file, *urls)
     assert cells(output, "turns remembered")[1] == "5"
     assert "What is left: 5 tombstones." in output
 
 
-def test_one_person_alone_is_replayed(root: Path, tmp_path: Path, database: Database) -> None:
+def test_one_person_alone_is_replayed(tmp_path: Path, database: Database) -> None:
     file = written(tmp_path / "one.jsonl", said("d1", "I will come at eight o'clock."))
-    output = example(root, "replay.py", file, "--database", database.app_url)
+    output = example("replay.py", file, "--database", database.app_url)
     assert cells(output, "user:d1")[1] == "1"
     assert "the other" not in output
     assert "What is left: 1 tombstones." in output
 
 
-def test_a_copy_that_escapes_the_erasure_is_found(
-    root: Path, conversations: Path, database: Database
-) -> None:
+def test_a_copy_that_escapes_the_erasure_is_found(conversations: Path, database: Database) -> None:
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
         superuser.execute(
             """
@@ -169,7 +142,7 @@ def test_a_copy_that_escapes_the_erasure_is_found(
             """
         )
     urls = ("--database", database.app_url, "--inspector", database.superuser_url)
-    done = start(root, "replay.py", conversations, *urls)
+    done = start("replay.py", conversations, *urls)
     assert done.returncode == 1
     assert re.search(r"not erased, rows by table: .*'memory.copies': [1-9]", done.stderr)
 
@@ -193,24 +166,24 @@ GOOD = json.dumps(said("d1", "I will come."))
     ids=["empty", "no JSON", "no object", "no speaker", "no text", "span outside"],
 )
 def test_a_file_that_cannot_be_replayed_is_refused_in_one_line(
-    root: Path, tmp_path: Path, content: str, message: str
+    tmp_path: Path, content: str, message: str
 ) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text(content)
-    done = start(root, "replay.py", file)
+    done = start("replay.py", file)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{file}{message}\n")
 
 
-def test_a_missing_file_is_refused_in_one_line(root: Path, tmp_path: Path) -> None:
-    done = start(root, "replay.py", tmp_path / "absent")
+def test_a_missing_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = start("replay.py", tmp_path / "absent")
     assert (done.returncode, done.stderr) == (2, f"{tmp_path / 'absent'}: is not a file\n")
 
 
 def test_a_text_that_the_library_refuses_is_one_line_too(
-    root: Path, tmp_path: Path, database: Database
+    tmp_path: Path, database: Database
 ) -> None:
     file = written(tmp_path / "nul.jsonl", said("d1", "a\0b"))
-    done = start(root, "replay.py", file, "--database", database.app_url)
+    done = start("replay.py", file, "--database", database.app_url)
     assert (done.returncode, done.stderr) == (
         2,
         "items.0.text: must not hold a NUL character\n",
