@@ -8,6 +8,7 @@ from typing import assert_never, assert_type
 from uuid import UUID
 
 from agents.memory import Session
+from mcp.server import MCPServer
 
 import memory
 from memory import (
@@ -45,6 +46,7 @@ from memory import (
     VectorIndex,
 )
 from memory.cli import main
+from memory.integrations.mcp_server import memory_server
 from memory.integrations.minilm import MiniLMEmbedder
 from memory.integrations.openai_agents import MemorySession
 from memory.ports import Store
@@ -266,4 +268,5 @@ def the_hosts_own_command_line(index: DerivedIndex, embedder: Embedder) -> None:
 
 def frameworks_take_them(shop: TenantMemory) -> None:
     conversation: Session = MemorySession("s1", shop, subject_keys="p", lifetime=timedelta(days=30))
-    del conversation
+    server: MCPServer[object] = memory_server(shop, subject_keys=["p"], read_only=True)
+    del conversation, server

