@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from memory import Memory, PostgresStore
+from samples import load
 from servers import Database, Postgres
 from webhost import Host, hosted
+
+load("fastapi_app")  # the pages import it by its name
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from memory import Memory, PostgresStore
 from memory.urls import normalize_url
 from rawsql import Connection
 from servers import Database
+from stores import mentions
 from webhost import Host, exchanged, hosted, no_session_is_left
 
 NEEDLE = "Zelda-4711"
@@ -66,3 +67,13 @@ async def test_an_export_that_fails_in_the_middle_breaks_off_unfinished(
     assert len(sent) == 101
     assert all(message["more_body"] for message in sent[1:])
     assert NEEDLE not in everything.text
+
+
+async def test_an_erasure_whose_client_has_left_is_done_and_found_among_the_erasures(
+    host: Host, superuser: Connection
+) -> None:
+    await host.told("one", NEEDLE, "ann")
+    await exchanged(host.app, "/forget", subject_key="ann", leave_after=0)
+    assert await mentions(superuser, NEEDLE) == {}
+    (stone,) = (await host.post("one", "/erasures", subject_key="ann")).json()
+    assert stone["memories"] == 1

@@ -37,8 +37,13 @@ def readme() -> Page:
 
 def make_tickets(database: Database) -> None:
     with psycopg.connect(database.superuser_url, autocommit=True) as superuser:
-        superuser.execute("create table public.tickets (title text)")
-        superuser.execute(f"grant insert on public.tickets to {database.role('app')}")
+        superuser.execute(
+            "create table public.tickets (title text, customer text,"
+            " ticket_id bigint generated always as identity primary key)"
+        )
+        superuser.execute(
+            f"grant select, insert, delete on public.tickets to {database.role('app')}"
+        )
 
 
 # Their SQL makes roles and databases: tests of their own run it.
