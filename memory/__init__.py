@@ -42,6 +42,7 @@ from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redact
 from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
 from memory.stores.postgres import PostgresStore
+from memory.timelines import Moment, Timeline
 from memory.types import (
     Action,
     Anchor,
@@ -103,6 +104,7 @@ __all__ = [
     "Maintained",
     "Memory",
     "MemoryServiceError",
+    "Moment",
     "Origin",
     "PartialErasureError",
     "PostgresStore",
@@ -126,6 +128,7 @@ __all__ = [
     "SubjectMatch",
     "TenantMemory",
     "TenantRequiredError",
+    "Timeline",
     "Tombstone",
     "UnknownRecordError",
     "UnknownSourceError",

@@ -11,18 +11,22 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
+from memory.palette import Tone, card, clean, paint, short, solid, width
+
 __all__ = ["Box", "Style", "columns", "mermaid", "svg"]
 
-_WIDTH: Final = 184
+_NARROW: Final = 148
+_BROAD: Final = 268
 _HEIGHT: Final = 44
 _ACROSS: Final = 72
 _BETWEEN: Final = 14
 _MARGIN: Final = 18
 _LINE: Final = 18
 _SWEEPS: Final = 6
-_FONT: Final = "font-family='system-ui,Segoe UI,Helvetica,Arial,sans-serif'"
-_HEADING: Final = 21
-_DETAIL: Final = 26
+_INSIDE: Final = 12
+_KEY: Final = 22
+_SMALL: Final = 11
+_TEXT: Final = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +34,7 @@ class Style:
     """How a kind of box looks, and what the legend says of it."""
 
     name: str
-    fill: str
-    stroke: str
+    tone: Tone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,84 +143,117 @@ def _apart(wanted: Sequence[float], step: float) -> list[float]:
 def svg(
     boxes: Sequence[Box], edges: Sequence[Edge], *, styles: Sequence[Style], notes: Sequence[str]
 ) -> str:
-    """Return the drawing: a legend of the styles, the notes below it, then the graph."""
+    """Return the drawing: a legend of the styles, the notes below it, then the graph.
+
+    The first note is what a screen reader calls it; it reads the others, then every box.
+    """
     found = columns(len(boxes), edges)
     height = _heights(found, edges)
-    top = _MARGIN + _LINE * (1 + len(notes)) + 8
-    left = {
-        node: _MARGIN + n * (_WIDTH + _ACROSS) for n, column in enumerate(found) for node in column
+    broad = _breadth(boxes)
+    top = 2 * _MARGIN + _LINE * len(notes) + 10
+    at = {
+        node: (_MARGIN + n * (broad + _ACROSS), top + height[node])
+        for n, column in enumerate(found)
+        for node in column
     }
-    widest = max((len(note) for note in notes), default=0) * 6.6
-    legend = sum(34 + len(style.name) * 6.6 for style in styles)
-    width = max(
-        2 * _MARGIN + len(found) * (_WIDTH + _ACROSS) - _ACROSS, widest + 2 * _MARGIN, legend + 36
+    said = [clean(note) for note in notes]
+    across = 2 * _MARGIN + max(
+        len(found) * (broad + _ACROSS) - _ACROSS,
+        sum(_in_legend(style) for style in styles),
+        *(width(note) for note in said),
     )
-    depth = top + max(height.values(), default=-_HEIGHT) + _HEIGHT + _MARGIN
-    at = {node: (left[node], top + height[node]) for node in left}
-    parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{depth:.0f}'"
-        f" viewBox='0 0 {width:.0f} {depth:.0f}' {_FONT} font-size='12' role='img'>",
-        f"<rect width='{width:.0f}' height='{depth:.0f}' fill='#ffffff'/>",
-        *_legend(styles, notes),
-        *(_line(boxes, at, edge) for edge in edges),
-        *(_box(box, *at[node]) for node, box in enumerate(boxes)),
-        "</svg>",
-    ]
-    return "".join(parts)
+    down = top + max(height.values(), default=-_HEIGHT) + _HEIGHT + _MARGIN
+    title, *others = said or [""]
+    return card(
+        across,
+        down,
+        title=title,
+        text=". ".join([*others, *(_read(box) for box in boxes)]),
+        parts=[
+            *_legend(title, styles, others),
+            *(_line(boxes, at, edge, broad) for edge in edges),
+            *(_box(box, *at[node], broad) for node, box in enumerate(boxes)),
+        ],
+    )
 
 
-def _legend(styles: Sequence[Style], notes: Sequence[str]) -> Iterable[str]:
-    x = float(_MARGIN)
+def _breadth(boxes: Sequence[Box]) -> float:
+    """Return how broad the boxes are: all alike, as broad as the longest text needs, or less."""
+    needed = max((_needed(box) for box in boxes), default=0)
+    return min(max(needed + 2 * _INSIDE, _NARROW), _BROAD)
+
+
+def _needed(box: Box) -> float:
+    return max(
+        width(clean(box.heading), _TEXT, bold=True), width(clean(box.detail) + box.tail, _SMALL)
+    )
+
+
+def _read(box: Box) -> str:
+    return f"{clean(box.heading)}, {clean(box.detail)}{box.tail}: {box.style.name}"
+
+
+def _in_legend(style: Style) -> float:
+    return _KEY + width(style.name) + _KEY
+
+
+def _legend(title: str, styles: Sequence[Style], notes: Sequence[str]) -> Iterable[str]:
+    x, y = float(_MARGIN), _MARGIN + 6
+    yield (
+        f"<text x='{x}' y='{y}' font-size='13' font-weight='600' {paint(fill='ink')}>"
+        f"{escape(title)}</text>"
+    )
+    y += _LINE + 2
     for style in styles:
         yield (
-            f"<rect x='{x:.0f}' y='{_MARGIN - 10}' width='16' height='12' rx='2'"
-            f" fill='{style.fill}' stroke='{style.stroke}'/>"
-            f"<text x='{x + 22:.0f}' y='{_MARGIN}' fill='#333333'>{escape(style.name)}</text>"
+            f"<rect x='{x:.0f}' y='{y - 10}' width='16' height='12' rx='2' {_toned(style)}/>"
+            f"<text x='{x + _KEY:.0f}' y='{y}' {paint(fill='ink')}>{escape(style.name)}</text>"
         )
-        x += 34 + len(style.name) * 6.6
-    for number, note in enumerate(notes, 1):
-        y = _MARGIN + number * _LINE
-        yield f"<text x='{_MARGIN}' y='{y}' fill='#555555'>{escape(_clean(note))}</text>"
+        x += _in_legend(style)
+    for note in notes:
+        y += _LINE
+        yield f"<text x='{_MARGIN}' y='{y}' {paint(fill='dim')}>{escape(note)}</text>"
 
 
-def _line(boxes: Sequence[Box], at: Mapping[int, tuple[float, float]], edge: Edge) -> str:
+def _toned(style: Style) -> str:
+    return paint(fill=style.tone, stroke=f"{style.tone}-line")
+
+
+def _line(
+    boxes: Sequence[Box], at: Mapping[int, tuple[float, float]], edge: Edge, broad: float
+) -> str:
     (x1, y1), (x2, y2) = at[edge[0]], at[edge[1]]
-    x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
+    x1, y1, y2 = x1 + broad, y1 + _HEIGHT / 2, y2 + _HEIGHT / 2
     bend = max((x2 - x1) / 2, 24)
-    colour = boxes[edge[0]].style.stroke
+    tone = f"{boxes[edge[0]].style.tone}-line"
     return (
         f"<path d='M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f}"
-        f" {x2 - 6:.1f} {y2:.1f}' fill='none' stroke='{colour}' stroke-opacity='.55'/>"
-        f"<path d='M{x2:.1f} {y2:.1f}l-7 -3.5v7z' fill='{colour}'/>"
+        f" {x2 - 6:.1f} {y2:.1f}' fill='none' {paint(stroke=tone)} stroke-opacity='.6'/>"
+        f"<path d='M{x2:.1f} {y2:.1f}l-7 -3.5v7z' {paint(fill=tone)}/>"
     )
 
 
-def _box(box: Box, x: float, y: float) -> str:
+def _box(box: Box, x: float, y: float, broad: float) -> str:
     dashes = " stroke-dasharray='4 3'" if box.dashed else ""
+    inside = x + _INSIDE
     return (
-        f"<g><title>{escape(_clean(box.title))}</title>"
-        f"<rect x='{x:.1f}' y='{y:.1f}' width='{_WIDTH}' height='{_HEIGHT}'"
-        f" rx='{14 if box.round else 3}' fill='{box.style.fill}' stroke='{box.style.stroke}'"
-        f" stroke-width='1.4'{dashes}/>"
-        f"<text x='{x + 12:.1f}' y='{y + 18:.1f}' font-weight='600' fill='#222222'>"
-        f"{escape(_short(box.heading, _HEADING))}</text>"
-        f"<text x='{x + 12:.1f}' y='{y + 34:.1f}' font-size='11' fill='#555555'>"
-        f"{escape(_detail(box))}</text></g>"
+        f"<g><title>{escape(clean(box.title))}</title>"
+        f"<rect x='{x:.1f}' y='{y:.1f}' width='{broad:.0f}' height='{_HEIGHT}'"
+        f" rx='{14 if box.round else 3}' {_toned(box.style)} stroke-width='1.4'{dashes}/>"
+        f"<text x='{inside:.1f}' y='{y + 18:.1f}' font-weight='600' {paint(fill='ink')}>"
+        f"{escape(_heading(box, broad))}</text>"
+        f"<text x='{inside:.1f}' y='{y + 34:.1f}' font-size='{_SMALL}' {paint(fill='dim')}>"
+        f"{escape(_detail(box, broad))}</text></g>"
     )
 
 
-def _clean(text: str) -> str:
-    """Return the text on one line, without what XML or a terminal could take for a command."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+def _heading(box: Box, broad: float) -> str:
+    return short(box.heading, broad - 2 * _INSIDE, _TEXT, bold=True)
 
 
-def _short(text: str, most: int) -> str:
-    line = _clean(text)
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _detail(box: Box) -> str:
-    return _short(box.detail, _DETAIL - len(box.tail)) + box.tail
+def _detail(box: Box, broad: float) -> str:
+    room = broad - 2 * _INSIDE - width(box.tail, _SMALL)
+    return short(box.detail, room, _SMALL) + box.tail
 
 
 def mermaid(
@@ -228,19 +264,19 @@ def mermaid(
     Not comments, which no renderer shows.
     """
     classes = {style.name: f"s{number}" for number, style in enumerate(styles)}
-    legend = "<br/>".join(_entities(_clean(note)) for note in notes)
+    legend = "<br/>".join(_entities(clean(note)) for note in notes)
     lines = ["flowchart LR", *([f'notes["{legend}"]'] if notes else [])]
     lines += [
         f'k{number}["{_entities(style.name)}"]:::s{number}' for number, style in enumerate(styles)
     ]
     for number, box in enumerate(boxes):
         opening, closing = ("([", "])") if box.round else ("[", "]")
-        heading, detail = _short(box.heading, _HEADING), _detail(box)
-        label = f"{_entities(heading)}<br/>{_entities(detail)}"
+        label = f"{_entities(_heading(box, _BROAD))}<br/>{_entities(_detail(box, _BROAD))}"
         lines.append(f'n{number}{opening}"{label}"{closing}:::{classes[box.style.name]}')
     lines += [f"n{source} --> n{made}" for source, made in edges]
     for style in styles:
-        looks = f"fill:{style.fill},stroke:{style.stroke},color:#222222"
+        fill, line = solid(style.tone)
+        looks = f"fill:{fill},stroke:{line},color:#1f2328"
         lines.append(f"classDef {classes[style.name]} {looks}")
     return "\n".join(lines) + "\n"
 

@@ -12,9 +12,9 @@ from memory.types import Origin
 
 __all__ = ["Graph", "Lineage", "LineageNode"]
 
-_ERASED: Final = drawing.Style(name="would be erased", fill="#fde4e1", stroke="#c0392b")
-_STAYS: Final = drawing.Style(name="stays", fill="#eef3f8", stroke="#5b7a99")
-_HELD: Final = drawing.Style(name="under a legal hold", fill="#fff4d1", stroke="#b7791f")
+_ERASED: Final = drawing.Style(name="would be erased", tone="red")
+_STAYS: Final = drawing.Style(name="stays", tone="blue")
+_HELD: Final = drawing.Style(name="under a legal hold", tone="amber")
 _NAMED: Final = 12
 
 

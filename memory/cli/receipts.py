@@ -34,14 +34,8 @@ def decision_values(decision: Decision) -> dict[str, Any]:
 
 def show_receipt(receipt: Receipt) -> None:
     """Print a table of what went, or of what would go."""
-    title = "Would be erased" if receipt.dry_run else "Erased"
-    rows = [*receipt.summary(), ("kinds", _listed(receipt)), ("digest", receipt.closure or "none")]
-    table(title, ("", str(receipt.erasure_id)), rows)
-
-
-def _listed(receipt: Receipt) -> str:
-    found = (f"{kind} {count}" for kind, count in sorted(receipt.kinds.items()))
-    return ", ".join(found) or "none"
+    rows = [*receipt.summary(), ("digest", receipt.closure or "none")]
+    table(receipt.title, ("", str(receipt.erasure_id)), rows)
 
 
 def say_what_is_left(receipts: Sequence[Receipt]) -> bool:

@@ -12,6 +12,7 @@ from memory.commands import Draft, Filters, Found, Order, Query, Subject, Sweep
 from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.ports.plugs import DerivedIndex
+from memory.timelines import Purging
 from memory.types import (
     Capabilities,
     Decision,
@@ -164,6 +165,10 @@ class Store(Protocol):
         self, tenant_key: str, subject_key: str | None, record_id: UUID | None, limit: int
     ) -> Graph:
         """Return what erasing the person or the record takes and its sources, nearest first."""
+        ...
+
+    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+        """Return what indexes purged and what they owe of these erasures, by erasure and index."""
         ...
 
     async def register(

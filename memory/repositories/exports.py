@@ -14,9 +14,10 @@ from memory.database import AnyRow, fetch
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.repositories.rows import COLUMNS, LINKS, NAMED, record
 from memory.repositories.tenancy import SETTING
+from memory.timelines import Purging
 from memory.types import Tombstone
 
-__all__ = ["concerning", "decisions", "records", "tombstones"]
+__all__ = ["concerning", "decisions", "purges", "records", "tombstones"]
 
 # From every link, inherited ones too: that is what memory.forget reaches from the direct ones, and
 # the strays that damage left behind.
@@ -154,3 +155,36 @@ async def decisions(
     """Return the decisions about the person, oldest first, from behind ``after``."""
     rows = await fetch(connection, _DECISIONS, tenant_key, subject_hash, after, limit)
     return [ExportedDecision(**row._mapping) for row in rows]
+
+
+_PURGES: Final = f"""
+{SETTING}
+select p.* from s
+cross join lateral (
+    select e.erasure_id, x.adapter, x.artefacts, x.at, x.settled, x.attempts
+    from memory.each($2::uuid[]) as e (erasure_id)
+    cross join lateral (
+        select
+            r.adapter, sum(r.artefacts)::bigint as artefacts, max(r.purged_at) as at,
+            true as settled, 0 as attempts
+        from memory.purge_receipts as r
+        where r.tenant_key = s.t and r.erasure_id = e.erasure_id
+        group by r.adapter
+        union all
+        select d.adapter, count(*), min(d.requested_at), false, max(d.attempts)
+        from memory.purges as d
+        where d.tenant_key = s.t and d.erasure_id = e.erasure_id
+        group by d.adapter offset 0
+    ) as x
+    limit 1000000
+) as p
+"""
+
+
+async def purges(
+    connection: AsyncConnection, tenant_key: str, erasure_ids: Sequence[UUID]
+) -> list[Purging]:
+    """Return what indexes purged and owe of these erasures."""
+    rows = await fetch(connection, _PURGES, tenant_key, list(erasure_ids))
+    found = [Purging(**row._mapping) for row in rows]
+    return sorted(found, key=lambda one: (one.erasure_id, one.adapter, one.settled))

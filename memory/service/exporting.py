@@ -12,6 +12,7 @@ from memory.graphs import Lineage
 from memory.portability import Exported
 from memory.ports import Subject
 from memory.service.erasing import Erasing
+from memory.timelines import Timeline, in_order
 from memory.types import Record, Tombstone
 
 __all__ = ["Exporting"]
@@ -23,7 +24,7 @@ _ID: Final = 16  # bytes
 
 
 class Exporting(Erasing):
-    """Both read; neither holds a connection while its caller works on what came."""
+    """They read; none holds a connection while its caller works on what came."""
 
     def export(
         self, tenant_key: str, *, subject_key: str, vectors: bool = False
@@ -114,6 +115,32 @@ class Exporting(Erasing):
             closure=plan.closure,
             bystander_keys=plan.bystander_keys,
         )
+
+    async def timeline(self, tenant_key: str, *, subject_key: str, limit: int = 100) -> Timeline:
+        """Return what was decided and done about a person, oldest first; draws itself.
+
+        Holds, deferred requests, erasures, what external indexes purged or owe, blocks: from the
+        evidence, so it holds no key and no content. At most ``limit`` moments (1 to 1,000), the
+        newest ones. Somebody whose records went with another person's erasure has none of it in
+        theirs. Raises what :meth:`erasure_history` raises.
+
+        >>> from memory import Memory
+        >>> shop = Memory().for_tenant("shop")
+        >>> held = await shop.hold(subject_key="customer:dana")
+        >>> evidence = await shop.timeline(subject_key="customer:dana")
+        >>> [moment.event for moment in evidence.moments]
+        ['hold']
+        """
+        tenant_key = validation.tenant(tenant_key)
+        most = validation.limit(limit)
+        subject = self._subject(tenant_key, validation.key(subject_key, "subject_key"))
+        await self._claim()
+        newest, enough = validation.below(None), most + 1
+        decisions = await self._store.decisions(tenant_key, subject.hash, newest, enough)
+        stones = await self._store.tombstones(tenant_key, subject.hash, newest, enough)
+        erasures = sorted({stone.erasure_id for stone in stones})
+        purges = await self._store.purges_of(tenant_key, erasures) if erasures else ()
+        return in_order(subject.hash, stones, decisions, purges, most)
 
 
 def _unpacked(packed: bytes) -> list[UUID]:

@@ -127,5 +127,6 @@ class TenantMemory:
     purge_outstanding = _bound(Memory.purge_outstanding)
     export = _bound(Memory.export)
     lineage = _bound(Memory.lineage)
+    timeline = _bound(Memory.timeline)
     erasure_history = _bound(Memory.erasure_history)
     subject_fingerprint = _bound(Memory.subject_fingerprint)

@@ -101,21 +101,34 @@ class Receipt:
 
     def summary(self) -> list[tuple[str, object]]:
         """Return what a person reads of it: pairs of a label and a number or a few words."""
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
         return [
+            ("reason", f"{self.reason}, scope {self.scope}"),
             ("memories", self.counts.memories),
             ("derived", self.counts.derived),
+            ("kinds", kinds or "none"),
             ("provenance edges", self.counts.provenance_edges),
             ("artefacts", self.counts.artefacts),
             ("cascade depth", self.cascade_depth),
             ("other people touched", self.bystanders),
             ("kept by a legal hold", self.held),
             ("outstanding indexes", ", ".join(self.outstanding) or "none"),
+            ("newest tombstone", "none" if self.anchor is None else self.anchor.seq),
             ("complete", "dry run" if self.dry_run else "yes" if self.complete else "no"),
         ]
 
+    @property
+    def title(self) -> str:
+        """What became of it, in two or three words."""
+        if self.dry_run:
+            return "Would be erased"
+        if self.deferred:
+            return "Deferred by a legal hold"
+        return "Erased" if self.complete else "Erased, not complete"
+
     def _repr_html_(self) -> str:
-        heading = ("erasure", str(self.erasure_id))
-        return rendering.table(heading, self.summary(), caption=self.reason)
+        rows = [("erasure", self.erasure_id), *self.summary()]
+        return rendering.facts(rows, caption=self.title)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +167,21 @@ class Tombstone:
         """Return plain JSON types; ``type`` is ``tombstone``."""
         values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
         return {"type": "tombstone", **values}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("erasure", self.erasure_id),
+            ("erased at", f"{self.erased_at:%Y-%m-%d %H:%M:%S} UTC"),
+            ("person, by hash", f"{self.subject_hash[:16]}…"),
+            ("reason", f"{self.reason}, scope {self.scope}"),
+            ("memories", self.memories),
+            ("derived", self.derived),
+            ("provenance edges", self.provenance_edges),
+            ("artefacts", self.artefacts),
+            ("digest", f"{self.digest[:16]}…"),
+            ("digest before it", f"{self.previous[:16]}…" if self.previous else "none: the first"),
+        ]
+        return rendering.facts(rows, caption=f"Tombstone {self.seq}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

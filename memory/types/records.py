@@ -144,8 +144,11 @@ class Recall:
 
     def _repr_html_(self) -> str:
         rows = [
-            (f"{hit.score:.3f}", hit.record.origin, hit.record.kind, hit.record.text)
-            for hit in self.hits
+            (hit.score, hit.record.origin, hit.record.kind, hit.record.text) for hit in self.hits
         ]
-        heading = f"{self.strategy}, {'exact' if self.exact else 'not exact'}: {self.note}"
-        return rendering.table(("score", "origin", "kind", "text"), rows, caption=heading)
+        found = (
+            "1 record" if len(rows) == 1 else f"{len(rows)} records" if rows else "nothing found"
+        )
+        heading = f"{self.strategy}, {'exact' if self.exact else 'not exact'}: {found}"
+        header = ("score", "origin", "kind", "text")
+        return rendering.table(header, rows, caption=heading, note=self.note)

@@ -114,12 +114,12 @@ async def test_a_long_label_is_whole_for_the_pointer_and_keeps_the_count_of_arte
     told = await acme.remember(text="x", subject_keys=["ann", "bob"])
     await acme.register_artefact(adapter="index", artefact_id="one", sources=told)
     graph = await acme.lineage(subject_key="ann")
-    label = "what the two of them agreed about the account"
+    label = "what the two of them agreed about the account of the house"
     drawn = graph.svg(labels={told.record.record_id: label})
     assert f"<title>{label}, {told.record.record_id}, remembered, 2 people, 1 artefacts" in drawn
-    assert ">what the two of them a… +1</text>" in drawn
+    assert ">what the two of them agreed about t… +1</text>" in drawn
     assert "2 people +1</text>" in graph.svg()
-    assert "a… #43;1" in graph.mermaid(labels={told.record.record_id: label})
+    assert "t… #43;1" in graph.mermaid(labels={told.record.record_id: label})
 
 
 async def test_a_flowchart_shows_its_legend_where_a_renderer_shows_it(acme):

@@ -12,7 +12,7 @@ import pytest
 
 from memory.maintenance.checks.rows import _TABLES
 from memory.maintenance.due import _WALK
-from memory.repositories.exports import _RECORDS
+from memory.repositories.exports import _PURGES, _RECORDS
 from memory.repositories.graphs import _NODES
 from plans import MODES, explained
 from rawsql import Connection
@@ -112,3 +112,14 @@ async def test_a_person_of_many_records_is_one_step_of_the_walk(
         owner_role, _WALK, ["acme", "", 1_000], mode, before="set local app.current_tenant = 'acme'"
     )
     assert buffers(plan) < 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_purges_of_a_timeline_read_those_of_its_erasures_only(
+    owner_role: Connection, mode: str
+) -> None:
+    async with owner_role.transaction():
+        await owner_role.execute("set local app.current_tenant = 'acme'")
+        rows = await owner_role.fetch("select erasure_id from memory.purges limit 10")
+    values = ["acme", [row["erasure_id"] for row in rows]]
+    assert buffers(await explained(owner_role, _PURGES, values, mode)) < 10 * MOST_A_ROW

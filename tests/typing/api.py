@@ -31,6 +31,7 @@ from memory import (
     Lineage,
     Maintained,
     Memory,
+    Moment,
     Purged,
     Readiness,
     Recall,
@@ -42,6 +43,7 @@ from memory import (
     Remembered,
     Replayed,
     TenantMemory,
+    Timeline,
     Tombstone,
     VectorIndex,
 )
@@ -181,6 +183,10 @@ async def draws(memory: Memory, record: Record) -> None:
     assert_type(graph, Lineage)
     assert_type(graph.svg(labels={record.record_id: record.text}), str)
     assert_type((await memory.for_tenant("acme").lineage(subject_key="p")).mermaid(), str)
+    evidence = await memory.timeline("acme", subject_key="p", limit=10)
+    assert_type(evidence, Timeline)
+    assert_type(evidence.moments, tuple[Moment, ...])
+    assert_type((evidence.svg(), evidence.text()), tuple[str, str])
 
 
 async def erases(memory: Memory, record_id: UUID) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory import drawing
 
-STYLE = drawing.Style(name="kind", fill="#ffffff", stroke="#000000")
+STYLE = drawing.Style(name="kind", tone="blue")
 
 
 def boxes(count, text="x"):

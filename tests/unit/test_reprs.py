@@ -41,7 +41,7 @@ SHOWN = {
         "last_error",
     ),
     # words of the library's own, and expressions of its statements
-    *("detail", "how", "note", "problems", "property", "remedy", "fill", "stroke"),
+    *("detail", "how", "note", "problems", "property", "remedy"),
     *("most", "gain", "final", "least"),
     # positions and numbers
     *("next", "record_id", "score", "min_score", "neighbours", "seconds", "waited"),

@@ -76,10 +76,7 @@ class Scrubbed:
     def _repr_html_(self) -> str:
         steps = rendering.table(
             ("action", "target", "lock", "seconds", "bytes", "detail"),
-            [
-                (s.action, s.target, s.lock, f"{s.seconds:.3f}", _change(s), s.detail)
-                for s in self.steps
-            ],
+            [(s.action, s.target, s.lock, s.seconds, _change(s), s.detail) for s in self.steps],
             caption="complete" if self.complete else "incomplete",
         )
         if self.complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -9,6 +10,7 @@ from uuid import UUID, uuid4
 from memory.ports import Demand
 from memory.purging import BATCH, Debt, Lease, backoff
 from memory.stores.in_memory.shelf import Owed, Shelf
+from memory.timelines import Purging
 
 __all__ = ["ShelfLedger"]
 
@@ -73,6 +75,13 @@ class ShelfLedger:
         mine = self._leased(adapter, lease, artefact_ids)
         for artefact_id in mine:
             del self._shelf.debts[adapter, artefact_id]
+        now = self._clock()
+        for erasure_id, count in Counter(owed.erasure_id for owed in mine.values()).items():
+            self._shelf.purged.append(
+                Purging(
+                    adapter=adapter, erasure_id=erasure_id, artefacts=count, at=now, settled=True
+                )
+            )
         return len(mine)
 
     async def give_back(

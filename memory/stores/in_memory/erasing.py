@@ -193,7 +193,7 @@ def _carried_out(
         return None
     for subject_hash in sorted(plan.about):
         _bury(shelf, order, subject_hash, _counts(shelf, plan.about[subject_hash], plan))
-    _owe(shelf, plan, order.erasure_id)
+    _owe(shelf, plan, order)
     shelf.remove(plan.gone)
     newest = shelf.tombstones[-1]
     return Anchor(seq=newest.seq, digest=newest.digest)
@@ -219,7 +219,7 @@ def _bury(shelf: Shelf, order: Order | Sweep, subject_hash: str, counts: Counts)
     shelf.tombstones.append(replace(tombstone, digest=fingerprint.tombstone_digest(tombstone)))
 
 
-def _owe(shelf: Shelf, plan: _Plan, erasure_id: UUID) -> None:
+def _owe(shelf: Shelf, plan: _Plan, order: Order | Sweep) -> None:
     for item, sources in plan.lost.items():
         # Those of records that stay too: none of them may be held when it is purged.
         people = {
@@ -227,5 +227,7 @@ def _owe(shelf: Shelf, plan: _Plan, erasure_id: UUID) -> None:
             for source in sources
             for subject_hash in shelf.rows[source].subjects.values()
         }
-        shelf.debts[item] = Owed(people=frozenset(people), erasure_id=erasure_id)
+        shelf.debts[item] = Owed(
+            people=frozenset(people), erasure_id=order.erasure_id, since=order.now
+        )
         del shelf.artefacts[item]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 from uuid import UUID
@@ -11,9 +12,18 @@ from memory import lineage
 from memory.graphs import Graph, LineageNode
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.stores.in_memory.shelf import Row, Shelf, copied
+from memory.timelines import Purging
 from memory.types import Decision, Tombstone
 
-__all__ = ["concerning", "decisions_of", "exported", "graph", "newest", "tombstones_of"]
+__all__ = [
+    "concerning",
+    "decisions_of",
+    "exported",
+    "graph",
+    "newest",
+    "purges_of",
+    "tombstones_of",
+]
 
 _Entry = TypeVar("_Entry", Decision, Tombstone)
 
@@ -88,6 +98,36 @@ def decisions_of(shelf: Shelf, subject_hash: str, after: int, limit: int) -> lis
         if one.subject_hash == subject_hash and one.seq > after
     ]
     return found[:limit]
+
+
+def purges_of(shelf: Shelf, erasure_ids: Sequence[UUID]) -> list[Purging]:
+    """Return what indexes purged and owe of these erasures."""
+    owed = (
+        Purging(
+            adapter=adapter,
+            erasure_id=debt.erasure_id,
+            artefacts=1,
+            at=debt.since,
+            settled=False,
+            attempts=debt.attempts,
+        )
+        for (adapter, _), debt in shelf.debts.items()
+    )
+    found: dict[tuple[UUID, str, bool], Purging] = {}
+    for one in (*shelf.purged, *owed):
+        if one.erasure_id in erasure_ids:
+            place = (one.erasure_id, one.adapter, one.settled)
+            found[place] = _both(found[place], one) if place in found else one
+    return [found[place] for place in sorted(found)]
+
+
+def _both(one: Purging, other: Purging) -> Purging:
+    return replace(
+        one,
+        artefacts=one.artefacts + other.artefacts,
+        at=(max if one.settled else min)(one.at, other.at),
+        attempts=max(one.attempts, other.attempts),
+    )
 
 
 def _place(stone: Tombstone) -> tuple[UUID, int]:

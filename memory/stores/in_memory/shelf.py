@@ -17,6 +17,7 @@ from memory.errors import (
     UnknownSourceError,
 )
 from memory.ports import Draft, Filters, Subject
+from memory.timelines import Purging
 from memory.types import Decision, Record, Tombstone
 
 __all__ = ["Owed", "Row", "Shelf", "copied"]
@@ -78,6 +79,7 @@ class Owed:
 
     people: frozenset[str]
     erasure_id: UUID
+    since: datetime
     attempts: int = 0
     last_error: str | None = None
     next_try_at: datetime | None = None
@@ -90,7 +92,7 @@ class Shelf:
 
     ``lines`` maps a ``record_key`` to its versions, oldest first; ``derived_from`` a record to
     those made from it; ``artefacts`` and ``debts`` an ``(adapter, artefact_id)`` to its sources
-    and to what is owed. ``blocked`` and ``held`` are hashes of people.
+    and to what is owed; ``purged`` is what was. ``blocked`` and ``held`` are hashes of people.
     """
 
     tenant_key: str
@@ -99,6 +101,7 @@ class Shelf:
     derived_from: dict[UUID, set[UUID]] = field(default_factory=dict)
     artefacts: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
     debts: dict[tuple[str, str], Owed] = field(default_factory=dict)
+    purged: list[Purging] = field(default_factory=list)
     tombstones: list[Tombstone] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)

@@ -17,6 +17,7 @@ from memory.stores.in_memory.draining import ShelfLedger
 from memory.stores.in_memory.erasing import erase, outstanding, swept
 from memory.stores.in_memory.finding import find
 from memory.stores.in_memory.shelf import Shelf, copied
+from memory.timelines import Purging
 from memory.types import (
     Capabilities,
     Decision,
@@ -180,6 +181,10 @@ class InMemoryStore:
     ) -> Graph:
         """See :meth:`memory.ports.Store.graph`."""
         return exporting.graph(self._shelf(tenant_key), subject_key, record_id, limit)
+
+    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+        """See :meth:`memory.ports.Store.purges_of`."""
+        return exporting.purges_of(self._shelf(tenant_key), erasure_ids)
 
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]

@@ -9,6 +9,7 @@ from memory.graphs import Graph
 from memory.portability import ExportedDecision, ExportedRecord
 from memory.repositories import exports, graphs
 from memory.stores.postgres.base import Base
+from memory.timelines import Purging
 from memory.types import Tombstone
 
 __all__ = ["Exporting"]
@@ -54,3 +55,7 @@ class Exporting(Base):
         )
         nodes, edges = await self._access.single(lambda c: graphs.nodes(c, tenant_key, found))
         return Graph(nodes=nodes, edges=edges, records=found.records, erased=found.erased)
+
+    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+        """See :meth:`memory.ports.Store.purges_of`."""
+        return await self._access.single(lambda c: exports.purges(c, tenant_key, erasure_ids))
