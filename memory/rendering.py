@@ -28,18 +28,15 @@ def table(
     A number stands right, anything else left. Without rows there is no header either.
     """
     body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
-    names = header if body else ()
-    head = "".join(f"<th scope='col'{_LEFT}>{escape(name)}</th>" for name in names)
+    head = "".join(f"<th scope='col'{_LEFT}>{escape(name)}</th>" for name in header)
+    top = f"<thead><tr>{head}</tr></thead>" if body else ""
     foot = (
         f"<tfoot><tr><td colspan='{len(header)}'{_LEFT}><small>{escape(note)}</small></td></tr>"
         "</tfoot>"
         if note
         else ""
     )
-    return (
-        f"<table>{_caption(caption)}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}"
-        "</table>"
-    )
+    return f"<table>{_caption(caption)}{top}<tbody>{body}</tbody>{foot}</table>"
 
 
 def facts(rows: Iterable[tuple[str, object]], *, caption: str) -> str:

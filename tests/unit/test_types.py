@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import get_args
 from uuid import UUID
@@ -94,6 +95,37 @@ def test_a_receipt_reads_as_a_table_without_a_key():
     assert "yes" in html
     assert "dry run" in receipt(dry_run=True, complete=False)._repr_html_()
     assert "index" in receipt(outstanding=("index",), complete=False)._repr_html_()
+
+
+def test_a_receipt_says_at_once_what_became_of_it():
+    assert receipt().title == "Erased"
+    assert receipt(dry_run=True, complete=False).title == "Would be erased"
+    assert receipt(outstanding=("index",), complete=False).title == "Erased, not complete"
+    assert receipt(deferred=True, complete=False).title == "Deferred by a legal hold"
+
+
+def test_a_tombstone_reads_as_a_table_without_a_key():
+    stone = types.Tombstone(
+        tenant_key=PLANTED,
+        seq=7,
+        erasure_id=UUID(int=1),
+        subject_hash="ab" * 32,
+        reason="operator",
+        scope="subject",
+        memories=3,
+        derived=2,
+        provenance_edges=4,
+        artefacts=0,
+        erased_at=datetime(2026, 1, 1, tzinfo=UTC),
+        format=1,
+        previous="",
+        digest="cd" * 32,
+    )
+    html = stone._repr_html_()
+    assert PLANTED not in html
+    assert "Tombstone 7" in html
+    assert "none: the first" in html
+    assert "cdcdcdcdcdcdcdcd…" in replace(stone, previous="cd" * 32)._repr_html_()
 
 
 def test_errors_survive_a_trip_to_another_process():
