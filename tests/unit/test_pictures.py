@@ -93,3 +93,7 @@ def test_numbers_stand_right_and_a_table_of_nothing_has_no_header():
 
 def test_a_title_with_an_apostrophe_stays_one_attribute():
     assert drawn(title="Ann's").get("aria-label") == "Ann's"
+
+
+def test_every_hexadecimal_digit_is_as_wide_as_another():
+    assert len({palette.width(digit) for digit in "0123456789abcdef"}) == 1
