@@ -42,7 +42,7 @@ from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redact
 from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
 from memory.stores.postgres import PostgresStore
-from memory.timelines import Moment, Timeline
+from memory.timelines import Moment, Timeline, TimelineEvent
 from memory.types import (
     Action,
     Anchor,
@@ -129,6 +129,7 @@ __all__ = [
     "TenantMemory",
     "TenantRequiredError",
     "Timeline",
+    "TimelineEvent",
     "Tombstone",
     "UnknownRecordError",
     "UnknownSourceError",

@@ -103,11 +103,15 @@ class Lineage:
         return boxes, [(numbers[source], numbers[made]) for source, made in self.edges]
 
     def _styles(self) -> list[drawing.Style]:
+        if not self.nodes:
+            return []
         held = any(node.held for node in self.nodes)
         return [_ERASED, _STAYS, *([_HELD] if held else [])]
 
     def _notes(self) -> list[str]:
         notes = [f"{self.erased} of {self.records} records would be erased"]
+        if not self.nodes:
+            return notes
         if len(self.nodes) < self.records:
             notes[0] += f"; the {len(self.nodes)} nearest are drawn"
         notes.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
 from memory import strips
@@ -13,25 +13,16 @@ from memory.palette import Tone
 from memory.plain import plain
 from memory.types import Decision, Reason, Scope, Tombstone
 
-__all__ = ["Moment", "Purging", "Timeline", "in_order"]
+__all__ = ["Moment", "Purging", "Timeline", "TimelineEvent", "in_order"]
 
-Event = Literal[
-    "hold", "request", "release", "complete", "block", "erased", "purged", "owed", "readmit"
+TimelineEvent = Literal[
+    "hold", "request", "release", "complete", "readmit", "block", "erased", "purged", "owed"
 ]
+"""A :data:`memory.Action`, or what happened to records and to an external index."""
 
-# The order of what one transaction does, for those of one time; what is owed comes last.
-_ORDER: Final[tuple[Event, ...]] = (
-    "hold",
-    "request",
-    "release",
-    "complete",
-    "readmit",
-    "block",
-    "erased",
-    "purged",
-    "owed",
-)
-_WORDS: Final[dict[Event, tuple[Tone, str, str]]] = {
+# As written above, for what is of one time; what is owed comes last.
+_ORDER: Final = get_args(TimelineEvent)
+_WORDS: Final[dict[TimelineEvent, tuple[Tone, str, str]]] = {
     "hold": ("amber", "Legal hold", "nothing about this person is erased until it is released"),
     "release": ("amber", "Hold released", "what was asked for meanwhile is carried out"),
     "block": ("grey", "Blocked", "what is written about this person is refused"),
@@ -84,7 +75,7 @@ class Moment:
     """
 
     at: datetime
-    event: Event
+    event: TimelineEvent
     erasure_id: UUID | None = None
     reason: Reason | None = None
     scope: Scope | None = None

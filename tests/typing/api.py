@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import assert_never, assert_type
+from typing import Any, assert_never, assert_type
 from uuid import UUID
 
 from agents.memory import Session
@@ -44,6 +44,7 @@ from memory import (
     Replayed,
     TenantMemory,
     Timeline,
+    TimelineEvent,
     Tombstone,
     VectorIndex,
 )
@@ -187,11 +188,16 @@ async def draws(memory: Memory, record: Record) -> None:
     assert_type(evidence, Timeline)
     assert_type(evidence.moments, tuple[Moment, ...])
     assert_type((evidence.svg(), evidence.text()), tuple[str, str])
+    moment = evidence.moments[0]
+    assert_type(moment.event, TimelineEvent)
+    assert_type((moment.heading, moment.detail), tuple[str, str])
+    assert_type(evidence.to_dict(), dict[str, Any])
 
 
 async def erases(memory: Memory, record_id: UUID) -> None:
     rehearsal = await memory.forget("acme", subject_key="p", kinds=["profile"], dry_run=True)
     assert_type(rehearsal, Receipt)
+    assert_type(rehearsal.title, str)
     assert_type(
         await memory.forget("acme", subject_key="p", kinds="profile", expect=rehearsal.closure),
         Receipt,
