@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from memory import fingerprint, maintenance, redaction, tombstones
+from memory.certificates import IndexState, certificate
 from memory.embedding import HashingEmbedder
 from memory.errors import (
     ConflictError,
@@ -39,6 +40,7 @@ from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.verify import verify_install
 from memory.portability import Exported, ExportedDecision, ExportedRecord
 from memory.ports import DerivedIndex, Embedder, ErasureEvent, EventSink, Redactor
+from memory.proofs import Proof, prove
 from memory.service import Item, Memory, TenantMemory
 from memory.stores.in_memory import InMemoryStore
 from memory.stores.postgres import PostgresStore
@@ -95,6 +97,7 @@ __all__ = [
     "HashingEmbedder",
     "Hit",
     "InMemoryStore",
+    "IndexState",
     "InstallError",
     "InvalidInputError",
     "Item",
@@ -108,6 +111,7 @@ __all__ = [
     "Origin",
     "PartialErasureError",
     "PostgresStore",
+    "Proof",
     "ProvenanceRequiredError",
     "Purged",
     "Readiness",
@@ -135,6 +139,7 @@ __all__ = [
     "UnknownSourceError",
     "VectorIndex",
     "__version__",
+    "certificate",
     "check",
     "embedded",
     "export_tombstones",
@@ -142,6 +147,7 @@ __all__ = [
     "fold_counts",
     "maintenance",
     "migrate",
+    "prove",
     "redaction",
     "reembed",
     "replay",

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
-__all__ = ["CallFailedError", "called"]
+__all__ = ["CallFailedError", "called", "class_name"]
 
 T = TypeVar("T")
 
@@ -53,11 +53,11 @@ async def called(make: Callable[[], Awaitable[T]], limit: timedelta) -> T:
         raise CallFailedError("CancelledError")
     error = task.exception()
     if error is not None:
-        raise CallFailedError(_kind(error))
+        raise CallFailedError(class_name(error))
     return task.result()
 
 
-def _kind(error: BaseException) -> str:
+def class_name(error: BaseException) -> str:
     """Return the name of the class, as the class itself has it: a metaclass can say anything."""
     if isinstance(error, CallFailedError):
         return error.kind

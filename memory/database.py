@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from memory import telemetry
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
 from memory.urls import normalize_url
@@ -272,6 +273,7 @@ class OwnAccess:
             try:
                 return await _bordered(attempt)
             except RetryableError:
+                telemetry.retried()
                 await asyncio.sleep(random.uniform(0, 0.02 * 2**tried))  # noqa: S311 - jitter, no secret
         return await _bordered(attempt)
 

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+from memory import telemetry
 from memory.calls import CallFailedError, called
 from memory.ports import Demand, DerivedIndex
 
@@ -113,7 +114,7 @@ async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Deman
             gone = await _confirmed(index, lease.debts, demand.timeout)
         except CallFailedError as failure:
             # Its class only: a message may quote an id.
-            _logger.warning("index %s did not purge: %s", name, failure.kind)
+            _failed(name, failure.kind)
             await ledger.give_back(name, lease, lease.ids, failure.kind)
             return settled
         except BaseException:
@@ -122,10 +123,17 @@ async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Deman
             raise
         kept = [item for item in lease.ids if item not in gone]
         if gone:
-            settled += await ledger.settle(name, lease, sorted(gone))
+            done = await ledger.settle(name, lease, sorted(gone))
+            telemetry.purged(name, done)
+            settled += done
         if kept:
-            _logger.warning("index %s did not purge: %s", name, NOT_CONFIRMED)
+            _failed(name, NOT_CONFIRMED)
             await ledger.give_back(name, lease, kept, NOT_CONFIRMED)
+
+
+def _failed(name: str, kind: str) -> None:
+    _logger.warning("index %s did not purge: %s", name, kind)
+    telemetry.purge_failed(name, kind)
 
 
 async def _confirmed(index: DerivedIndex, debts: Sequence[Debt], limit: timedelta) -> set[str]:

@@ -10,24 +10,17 @@ can compute every digest anew: an anchor kept elsewhere finds that.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import Any, Final, cast, get_args
-from uuid import UUID
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from memory import validation
+from memory import entries, validation
 from memory.errors import InvalidInputError
-from memory.fingerprint import TOMBSTONE_FORMAT, tombstone_digest
-from memory.types import Anchor, Reason, Scope, Tombstone
+from memory.types import Anchor, Tombstone
 
 __all__ = ["Verified", "footer", "head", "header", "line", "read", "verify"]
 
 STREAM: Final = "erasable-memory tombstones 1"
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_HEX: Final = frozenset("0123456789abcdef")
-_COUNTS: Final = ("memories", "derived", "provenance_edges", "artefacts")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,10 +131,10 @@ class _Reader:
 
     def tombstones(self, lines: Iterable[str | bytes]) -> Iterator[Tombstone]:
         for text in lines:
-            if isinstance(text, str | bytes) and not text.strip():
+            if entries.is_blank(text):
                 continue
             self._number += 1
-            stone = self._line(self._parsed(text))
+            stone = self._line(entries.parsed(text, self._number))
             if stone is not None:
                 yield stone
         if not self._ended:
@@ -162,14 +155,17 @@ class _Reader:
             self._head(values)
         elif kind == "end":
             self._require(self._newest is None, "must follow the head of a tenant")
-            self._require(values.get("tombstones") == self._count, "must count the tombstones")
+            counted = values.get("tombstones")
+            self._require(
+                entries.is_count(counted) and counted == self._count, "must count the tombstones"
+            )
             self._ended = True
         else:
             self._require(False, "must be a tombstone, a head or the end")
         return None
 
     def _tombstone(self, values: dict[str, Any]) -> Tombstone:
-        found = self._checked(values)
+        found = entries.tombstone(values, self._number)
         newest = self._newest
         if newest is None:
             self._require(found.tenant_key not in self._finished, "must follow its tenant's others")
@@ -178,7 +174,6 @@ class _Reader:
         seq, previous = (0, "") if newest is None else (newest.seq, newest.digest)
         self._require(found.seq == seq + 1, "must be the next of its chain")
         self._require(found.previous == previous, "must continue its chain")
-        self._require(found.digest == tombstone_digest(found), "must have the digest of its fields")
         anchor = self._anchors.get(found.tenant_key)
         if anchor is not None and anchor.seq == found.seq:
             self._require(anchor.digest == found.digest, "must pass through its anchor")
@@ -191,45 +186,10 @@ class _Reader:
         newest = self._newest
         ended = None if newest is None else (newest.tenant_key, newest.seq, newest.digest)
         given = tuple(values.get(name) for name in ("tenant_key", "seq", "digest"))
-        self._require(given == ended, "must be the end of the chain before it")
+        ends = given == ended and entries.is_count(values["seq"])
+        self._require(ends, "must be the end of the chain before it")
         self._finished.add(values["tenant_key"])
         self._newest = None
-
-    def _parsed(self, text: str | bytes) -> dict[str, Any]:
-        # What json raises quotes the text, so it must not become the context of ours.
-        try:
-            values = json.loads(text)
-        except (ValueError, TypeError, RecursionError):
-            values = None
-        self._require(isinstance(values, dict), "must be a JSON object")
-        return cast("dict[str, Any]", values)
-
-    def _checked(self, values: dict[str, Any]) -> Tombstone:
-        names = {item.name for item in fields(Tombstone)}
-        self._require(values.keys() == names | {"type"}, "must have the fields of a tombstone")
-        self._require(values["format"] == TOMBSTONE_FORMAT, "must be of a format known here")
-        self._require(
-            all(_is_count(values[name]) for name in (*_COUNTS, "seq")), "must have whole numbers"
-        )
-        self._require(_is_key(values["tenant_key"]), "must name its tenant")
-        self._require(
-            values["reason"] in get_args(Reason) and values["scope"] in get_args(Scope),
-            "must have a known reason and scope",
-        )
-        self._require(
-            _is_hash(values["subject_hash"])
-            and _is_hash(values["digest"])
-            and (values["previous"] == "" or _is_hash(values["previous"])),
-            "must have hashes of 64 hexadecimal digits",
-        )
-        erasure_id, erased_at = _uuid(values["erasure_id"]), _moment(values["erased_at"])
-        self._require(
-            erasure_id is not None and erased_at is not None, "must have an id and a time"
-        )
-        given = {name: values[name] for name in names - {"erasure_id", "erased_at"}}
-        return Tombstone(
-            **given, erasure_id=cast("UUID", erasure_id), erased_at=cast("datetime", erased_at)
-        )
 
     def _require(self, holds: bool, rule: str) -> None:
         if not holds:
@@ -238,33 +198,3 @@ class _Reader:
 
 def _json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=True, separators=(",", ":"))
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def _is_key(value: object) -> bool:
-    # A lone surrogate has no UTF-8, and so no digest.
-    return (
-        isinstance(value, str) and value != "" and not any("\ud800" <= c <= "\udfff" for c in value)
-    )
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= _HEX
-
-
-def _uuid(value: object) -> UUID | None:
-    try:
-        return UUID(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return found if found is not None and found.tzinfo is not None else None

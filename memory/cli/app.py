@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from memory.cli import (
+    certifying,
     checking,
     counts,
     deciding,
@@ -67,6 +68,7 @@ app.command("release", rich_help_panel=_APPLICATION)(deciding.release)
 app.command("readmit", rich_help_panel=_APPLICATION)(deciding.readmit)
 app.command("history", rich_help_panel=_APPLICATION)(showing.history)
 app.command("export", rich_help_panel=_APPLICATION)(showing.export)
+app.command("certificate", rich_help_panel=_APPLICATION)(certifying.certificate)
 app.command("serve", rich_help_panel=_ANY)(installing.serve)
 
 

@@ -7,23 +7,30 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+from memory.entries import MAX_LINE, is_hash
 from memory.errors import InvalidInputError
 from memory.types import Anchor
 
-__all__ = ["lines", "read_anchors", "written"]
+__all__ = ["anchor_of", "lines", "read_anchors", "written"]
 
 
 @contextmanager
-def lines(file: Path) -> Iterator[IO[bytes]]:
+def lines(file: Path) -> Iterator[Iterator[bytes]]:
     """Open a stream of JSON lines; ``-`` is the standard input."""
     if str(file) == "-":
-        yield sys.stdin.buffer
+        yield _short(sys.stdin.buffer)
         return
     with file.open("rb") as opened:
-        yield opened
+        yield _short(opened)
+
+
+def _short(file: IO[bytes]) -> Iterator[bytes]:
+    # A line that is longer than any may be is cut, and refused for its length.
+    return iter(partial(file.readline, MAX_LINE + 1), b"")
 
 
 @contextmanager
@@ -43,6 +50,14 @@ def written(output: Path | None) -> Iterator[IO[bytes]]:
             partial.unlink(missing_ok=True)
             raise
     partial.replace(output)
+
+
+def anchor_of(given: str) -> Anchor:
+    """Return the anchor that an argument names: the position, a colon, the digest."""
+    seq, _, digest = given.partition(":")
+    if not (seq.isascii() and seq.isdigit() and len(seq) < 20 and is_hash(digest)):
+        raise InvalidInputError("--anchor", "must be SEQ:DIGEST, as a receipt's anchor has them")
+    return Anchor(seq=int(seq), digest=digest)
 
 
 def read_anchors(file: Path | None) -> dict[str, Anchor]:

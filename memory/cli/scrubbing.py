@@ -105,7 +105,7 @@ async def _search(data_directory: Path, needles: list[str]) -> Residue:
 def _needles(file: Path) -> list[str]:
     with lines(file) as opened:
         try:
-            return [line for line in opened.read().decode().splitlines() if line.strip()]
+            return [line for line in b"".join(opened).decode().splitlines() if line.strip()]
         except UnicodeDecodeError:
             pass
     # Raised here, as the decoder's error holds the content.

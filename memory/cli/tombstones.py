@@ -11,14 +11,15 @@ import typer
 
 from memory import tombstones
 from memory.cli.bars import steps
-from memory.cli.files import lines, read_anchors, written
-from memory.cli.printing import Json, as_json, print_line, say
+from memory.cli.files import anchor_of, lines, read_anchors, written
+from memory.cli.printing import Json, as_json, print_line, say, table
 from memory.cli.running import database_url, finish, run
 from memory.maintenance.replaying import Replayed
 from memory.maintenance.replaying import replay as replay_stream
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.walking import Progress
 from memory.plain import plain
+from memory.proofs import Proof, prove
 
 __all__ = ["app"]
 
@@ -58,9 +59,52 @@ async def _export(output: Path | None, tenant: str | None) -> None:
 
 @app.command("verify")
 @app.command("import", hidden=True)
-def verify(file: File, anchors: Anchors = None, json: Json = False) -> None:
-    """Verify a stream, which is all that importing it takes: digests, chains, end and anchors."""
-    run(_verify(file, anchors, json))
+def verify(
+    file: File,
+    anchors: Anchors = None,
+    anchor: Annotated[
+        str | None,
+        typer.Option(help="SEQ:DIGEST kept elsewhere: show what it vouches for; takes parts."),
+    ] = None,
+    subject_hash: Annotated[
+        str | None, typer.Option("--hash", help="With --anchor: of this person only, by the hash.")
+    ] = None,
+    erasure: Annotated[
+        str | None, typer.Option(help="With --anchor: of this erasure only, by its id.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Verify a stream, which is all that importing it takes: digests, chains, end and anchors.
+
+    With --anchor, verify a chain or a part of it, up to there, and list the tombstones asked for.
+    """
+    if anchor is None:
+        run(_verify(file, anchors, json))
+        return
+    proof = run(_prove(file, anchor, subject_hash, erasure))
+    if json:
+        found = [stone.to_dict() for stone in proof.tombstones]
+        as_json({"tombstones": found, "whole": proof.whole, "beyond": proof.beyond})
+    else:
+        _show(proof)
+    finish(not proof.tombstones)
+
+
+async def _prove(file: Path, anchor: str, subject_hash: str | None, erasure: str | None) -> Proof:
+    with lines(file) as stream:
+        return prove(
+            stream, anchor=anchor_of(anchor), subject_hash=subject_hash, erasure_id=erasure
+        )
+
+
+def _show(proof: Proof) -> None:
+    counts = ("seq", "erased_at", "scope", "reason", "memories", "derived", "erasure_id")
+    rows = [[plain(getattr(stone, name)) for name in counts] for stone in proof.tombstones]
+    table("Vouched for by the anchor", counts, rows)
+    if not proof.whole:
+        say("memory: the chain is given in part: what came before it is not shown")
+    if proof.beyond:
+        say(f"memory: {proof.beyond} came after the anchor, which does not vouch for them")
 
 
 async def _verify(file: Path, anchors: Path | None, json: bool) -> None:

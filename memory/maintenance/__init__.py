@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory.maintenance import indexes
 from memory.maintenance.checking import check
 from memory.maintenance.counts import fold_counts
+from memory.maintenance.debts import purges_of
 from memory.maintenance.reembedding import reembed
 from memory.maintenance.replaying import replay
 from memory.maintenance.residue import Residue, Trace, find_residue
@@ -23,6 +24,7 @@ __all__ = [
     "find_residue",
     "fold_counts",
     "indexes",
+    "purges_of",
     "reembed",
     "replay",
     "scrub",

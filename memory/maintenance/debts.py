@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory import validation
+from memory.certificates import IndexState
 from memory.database import Access, AnyRow, fetch
 from memory.maintenance.walking import Source, opened, tenants
 from memory.repositories import tenancy
 
-__all__ = ["Owed", "debts", "owed"]
+__all__ = ["Owed", "debts", "owed", "purges_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +54,43 @@ async def owed(engine_or_url: Source, *, tenant_key: str | None = None) -> tuple
             known = found.get(item.adapter)
             found[item.adapter] = item if known is None else _both(known, item)
     return tuple(found[name] for name in sorted(found))
+
+
+_OF_ERASURE: Final = """
+with done as (
+    select r.adapter, sum(r.artefacts)::bigint as purged, max(r.purged_at) as purged_at
+    from memory.purge_receipts as r where r.tenant_key = $1 and r.erasure_id = $2
+    group by r.adapter
+), open as (
+    select p.adapter, count(*) as owed from memory.purges as p
+    where p.tenant_key = $1 and p.erasure_id = $2 group by p.adapter
+)
+select adapter, coalesce(done.purged, 0) as purged, done.purged_at, coalesce(open.owed, 0) as owed
+from done full join open using (adapter) order by adapter
+"""
+
+
+async def purges_of(
+    engine_or_url: Source, *, tenant_key: str, erasure_id: UUID | str
+) -> tuple[IndexState, ...]:
+    """Return what each external index has purged of an erasure, and what it still owes.
+
+    As the application's role, or the owner. An artefact that an earlier erasure left owed counts
+    there.
+
+    >>> from uuid import uuid4
+    >>> from memory import maintenance
+    >>> await maintenance.purges_of(owner_url, tenant_key="shop", erasure_id=uuid4())
+    ()
+    """
+    key, erasure = validation.tenant(tenant_key), validation.record_id(erasure_id, "erasure_id")
+
+    async def read(connection: AsyncConnection) -> list[AnyRow]:
+        await tenancy.enter(connection, key)
+        return list(await fetch(connection, _OF_ERASURE, key, erasure))
+
+    async with opened(engine_or_url) as access:
+        return tuple(IndexState(**row._mapping) for row in await access.several(read))
 
 
 async def debts(access: Access, tenant_key: str | None = None) -> AsyncIterator[Owed]:

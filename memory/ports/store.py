@@ -49,6 +49,11 @@ class Store(Protocol):
     """
 
     @property
+    def system(self) -> str:
+        """What telemetry calls the database: OpenTelemetry's ``db.system.name``."""
+        ...
+
+    @property
     def calls_indexes(self) -> bool:
         """Whether :meth:`purge` may follow an erasure; false in a transaction of the caller's."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from memory import validation
+from memory import telemetry, validation
 from memory.service.exporting import Exporting
 from memory.service.holding import Holding
 from memory.service.reading import Reading
@@ -21,6 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@telemetry.observed(streams=("export",))
 class Memory(Writing, Reading, Holding, Retaining, Exporting):
     """Agent memory that can be erased.
 
@@ -37,7 +38,8 @@ class Memory(Writing, Reading, Holding, Retaining, Exporting):
     The tenant comes first in every verb; everything else is keyword-only. Safe for many tasks of
     one event loop; make one, with a store of its own, per loop. It connects on first use;
     ``async with`` closes what it opened. Every argument is checked before anything is sent:
-    ``InvalidInputError`` names the field and the rule, never the value.
+    ``InvalidInputError`` names the field and the rule, never the value. Each call is a line of the
+    logger ``memory.calls`` at DEBUG and, where OpenTelemetry is installed, a span and metrics.
 
     >>> from memory import Memory
     >>> async with Memory(subject_pepper="from a secret manager") as service:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, assert_never, assert_type
 from uuid import UUID
 
@@ -26,12 +26,14 @@ from memory import (
     Fault,
     Finding,
     HashingEmbedder,
+    IndexState,
     InMemoryStore,
     Item,
     Lineage,
     Maintained,
     Memory,
     Moment,
+    Proof,
     Purged,
     Readiness,
     Recall,
@@ -242,11 +244,33 @@ async def proves(owner_url: str, lines: list[str]) -> None:
     async for line in memory.export_tombstones(owner_url, tenant_key="acme"):
         assert_type(line, str)
     verified = memory.tombstones.verify(lines)
+    proof = memory.prove(lines, anchor=Anchor(seq=1, digest="0" * 64), subject_hash="0" * 64)
+    assert_type(proof, Proof)
+    assert_type(proof.tombstones, tuple[Tombstone, ...])
     assert_type(verified.anchors, Mapping[str, Anchor])
     report = await memory.check(owner_url, anchors=verified.anchors, tombstones=lines)
     assert_type(report, CheckReport)
     assert_type(report.faults, tuple[Fault, ...])
     assert_type(await memory.replay(owner_url, lines, anchors=verified.anchors), Replayed)
+
+
+async def certifies(service: Memory, owner_url: str, receipt: Receipt) -> None:
+    stones = await service.erasure_history("acme", subject_key="p")
+    states = await memory.maintenance.purges_of(
+        owner_url, tenant_key="acme", erasure_id=receipt.erasure_id
+    )
+    assert_type(states, tuple[IndexState, ...])
+    assert_type(memory.certificate(stones, indexes=states, deferred=False), str)
+    page = memory.certificate(
+        stones[0],
+        receipt=receipt,
+        anchor=receipt.anchor,
+        controller="Acme",
+        reference="4711",
+        backups_until=date(2026, 12, 31),
+        issued_at=datetime.now(UTC),
+    )
+    assert_type(page, str)
 
 
 async def vectors_of_a_tenant(owner_url: str, embedder: Embedder) -> None:

@@ -43,6 +43,7 @@ def test_these_are_the_commands() -> None:
         "forget",
         "history",
         "export",
+        "certificate",
         "hold",
         "release",
         "readmit",

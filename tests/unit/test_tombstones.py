@@ -4,55 +4,20 @@ from __future__ import annotations
 
 import json
 import traceback
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import pytest
 
+import chains
+from chains import anchor, chain
 from memory import Anchor, InvalidInputError, tombstones
-from memory.fingerprint import tombstone_digest
-from memory.types import Tombstone
 
-START = datetime(2024, 5, 1, 12, 0, 0, 5, tzinfo=UTC)
-
-
-def chain(tenant, length):
-    found = []
-    for seq in range(1, length + 1):
-        stone = Tombstone(
-            tenant_key=tenant,
-            seq=seq,
-            erasure_id=UUID(int=seq),
-            subject_hash=f"{seq:064x}",
-            reason="subject_request",
-            scope="subject",
-            memories=seq,
-            derived=0,
-            provenance_edges=0,
-            artefacts=0,
-            erased_at=START + timedelta(hours=seq),
-            format=1,
-            previous=found[-1].digest if found else "",
-            digest="",
-        )
-        found.append(replace(stone, digest=tombstone_digest(stone)))
-    return found
-
-
-CHAINS = {"acmé": chain("acmé", 3), "globex": chain("globex", 2)}
-ENDS = {
-    tenant: Anchor(seq=stones[-1].seq, digest=stones[-1].digest)
-    for tenant, stones in CHAINS.items()
-}
+HASHES = [f"{n:064x}" for n in range(1, 4)]
+CHAINS = {"acmé": chain("acmé", HASHES), "globex": chain("globex", HASHES[:2])}
+ENDS = {tenant: anchor(stones[-1]) for tenant, stones in CHAINS.items()}
 
 
 def stream():
-    lines = [tombstones.header()]
-    for tenant, stones in CHAINS.items():
-        lines += [tombstones.line(stone) for stone in stones]
-        lines.append(tombstones.head(tenant, ENDS[tenant]))
-    return [*lines, tombstones.footer(5)]
+    return chains.stream(CHAINS)
 
 
 def test_a_stream_gives_back_every_tombstone():
@@ -144,18 +109,18 @@ def test_an_anchor_finds_a_stream_that_was_rewritten_or_is_too_old():
     passed = {"acmé": Anchor(seq=2, digest=CHAINS["acmé"][1].digest)}
     assert tombstones.verify(stream(), passed).tombstones == 5
     assert tombstones.verify(stream(), ENDS).tombstones == 5
-    for anchor in (
+    for newer in (
         Anchor(seq=2, digest="0" * 64),
         Anchor(seq=4, digest=CHAINS["acmé"][1].digest),
     ):
         with pytest.raises(InvalidInputError, match="anchor"):
-            tombstones.verify(stream(), {"acmé": anchor})
+            tombstones.verify(stream(), {"acmé": newer})
     with pytest.raises(InvalidInputError, match="anchor"):
         tombstones.verify(stream(), {"initech": Anchor(seq=1, digest="0" * 64)})
 
 
 def test_who_rewrites_everything_is_found_by_an_anchor_only():
-    rewritten = chain("acmé", 2)
+    rewritten = chain("acmé", HASHES[:2])
     lines = [
         tombstones.header(),
         *(tombstones.line(stone) for stone in rewritten),

@@ -49,6 +49,7 @@ class InMemoryStore:
     1
     """
 
+    system = "in_memory"
     calls_indexes = True
 
     def __init__(self, *, clock: Callable[[], datetime] = _utc_now) -> None:

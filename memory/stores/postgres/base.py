@@ -23,6 +23,8 @@ _LATELY: Final = 60.0  # seconds
 class Base:
     """Holds the access; see :class:`memory.PostgresStore`."""
 
+    system = "postgresql"
+
     def __init__(
         self, source: AsyncEngine | AsyncConnection | URL | str, *, pooler: bool = False
     ) -> None:

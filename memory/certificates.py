@@ -1,0 +1,287 @@
+"""A certificate of erasure: what the database recorded, on one page to print and sign. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Final
+
+from memory import pages, tombstones, validation
+from memory.errors import InvalidInputError
+from memory.fingerprint import tombstone_digest
+from memory.types import Anchor, Reason, Receipt, Scope, Tombstone
+
+__all__ = ["IndexState", "certificate"]
+
+_LONGEST: Final = 80  # characters of a line that the issuer writes
+_TENANT: Final = 256  # characters that are shown of a key
+_WHOLE: Final = frozenset({"subject", "tenant"})
+_REASONS: Final[Mapping[Reason, str]] = {
+    "subject_request": "a request of the person, as the caller stated",
+    "retention_policy": "a retention policy, as the caller stated",
+    "operator": "an operator's decision, or a statement in SQL that gave no reason",
+}
+_SCOPES: Final[Mapping[Scope, str]] = {
+    "subject": "everything about the person, and everything derived from it",
+    "kinds": "some kinds of memory about the person, not all, and what was derived from those",
+    "record": "single records about the person, not all, and what was derived from those",
+    "retention": "what had expired about the person, not all, and what was derived from it",
+    "tenant": "everything of the tenant, the person's included",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexState:
+    """What one external index did of an erasure: artefacts ``purged``, the last at ``purged_at``.
+
+    ``owed`` are those that it has not confirmed. None for a number: it is not known how many.
+
+    >>> from memory import IndexState
+    >>> IndexState(adapter="vectors", purged=2, owed=0)
+    IndexState(purged=2, purged_at=None, owed=0)
+    """
+
+    adapter: str = field(repr=False)
+    purged: int | None
+    purged_at: datetime | None = None
+    owed: int | None
+
+
+def certificate(
+    evidence: Tombstone | Sequence[Tombstone],
+    *,
+    receipt: Receipt | None = None,
+    indexes: Sequence[IndexState] | None = None,
+    deferred: bool = False,
+    anchor: Anchor | None = None,
+    controller: str = "",
+    reference: str = "",
+    backups_until: date | None = None,
+    issued_at: datetime | None = None,
+) -> str:
+    """Return an HTML page, to be printed on one sheet of A4, that says what was erased.
+
+    ``evidence`` are the tombstones that one erasure left of one person: most often one, several
+    where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
+    (:func:`memory.maintenance.purges_of` reads it from the database), else by the ``receipt``,
+    which also says what a hold kept; ``deferred`` says that the erasure still waits for a release.
+    An erasure that is incomplete, or narrower than a person, gives a page that says so in its
+    title. ``anchor`` is a position kept elsewhere, at the newest tombstone or after it; None is the
+    tombstone's own, since the signed page is an anchor itself. ``controller`` and ``reference`` are
+    lines of yours, at most 80 characters; ``backups_until`` is the day by which the last backup
+    that may hold the data is gone.
+
+    The page names the person by the hash, holds no content, and fetches nothing. It states what
+    the database recorded, not that a law was met.
+
+    Raises ``InvalidInputError``: for a dry run, which erased nothing; for tombstones that are not
+    of one erasure and one person, or whose digest is not that of their fields; for a receipt of
+    another erasure; and for an anchor that does not fit.
+
+    >>> import memory
+    >>> shop = memory.Memory().for_tenant("shop")
+    >>> receipt = await shop.forget(subject_key="customer:dana")
+    >>> stones = await shop.erasure_history(subject_key="customer:dana")
+    >>> page = memory.certificate(stones, receipt=receipt, reference="case 4711")
+    >>> "<h1>Certificate of erasure</h1>" in page
+    True
+    """
+    stones = _of_one_erasure(evidence)
+    _check_receipt(receipt, stones[-1])
+    found = _Found(
+        stones=stones,
+        anchor=_checked_anchor(anchor, stones[-1]),
+        indexes=_indexes(receipt, indexes),
+        held=0 if receipt is None else receipt.held,
+        waits=validation.flag(deferred, "deferred") or (receipt is not None and receipt.deferred),
+    )
+    title, verdict, fine = found.verdict()
+    sections = [
+        ("Asked", [*_given(controller, reference), *found.asked()]),
+        ("Recorded by the database", found.recorded()),
+        ("Elsewhere", found.elsewhere()),
+        ("Evidence", found.evidence()),
+    ]
+    limits = pages.limits(_day(backups_until))
+    issued = "" if issued_at is None else _moment(validation.moment(issued_at, "issued_at"))
+    verifying = pages.verifying(f"{found.anchor.seq}:{found.anchor.digest}")
+    return pages.page(
+        title,
+        verdict,
+        fine=fine,
+        sections=sections,
+        notes=[("To verify", verifying), ("What this does not say", limits)],
+        issued=issued,
+        data=tombstones.line(stones[-1]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """What there is to be said; ``indexes`` None: nobody knows about them."""
+
+    stones: tuple[Tombstone, ...] = field(repr=False)
+    anchor: Anchor
+    indexes: tuple[IndexState, ...] | None
+    held: int
+    waits: bool
+
+    def _total(self, name: str) -> int:
+        return sum(getattr(stone, name) for stone in self.stones)
+
+    def verdict(self) -> tuple[str, str, bool]:
+        """Return the title, what it comes to, and whether that is the end of it."""
+        scope = self.stones[-1].scope
+        owing = [state for state in self.indexes or () if state.owed != 0]
+        left = []
+        if self.held or self.waits:
+            count = f"{self.held} records are" if self.held else "records are"
+            left.append(f"{count} kept by a legal hold, or wait for the end of one")
+        if owing:
+            number = pages.plural(len(owing), "external index has", "external indexes have")
+            left.append(f"{number} not confirmed that every copy is gone")
+        if left:
+            said = f"Not complete: {'; '.join(left)}. The rest was removed, as recorded below."
+            return "Certificate of an incomplete erasure", said, False
+        if self.indexes is None and self._total("artefacts"):
+            said = "Removed from the database; whether from external indexes too is not stated."
+            return "Certificate of erasure from the database", said, False
+        if scope not in _WHOLE:
+            said = "Complete for what was asked, which was not everything about the person."
+            return "Certificate of a limited erasure", said, True
+        if self._total("memories") + self._total("derived") == 0:
+            said = "Complete. The database held nothing that matched: the counts are zero."
+            return "Certificate of erasure", said, True
+        return "Certificate of erasure", "Complete: nothing of this erasure is outstanding.", True
+
+    def asked(self) -> pages.Rows:
+        stone = self.stones[-1]
+        return [
+            ("Scope", _SCOPES[stone.scope]),
+            ("Reason", _REASONS[stone.reason]),
+            ("Person, by hash", pages.Code(stone.subject_hash)),
+            ("Erasure", pages.Code(str(stone.erasure_id))),
+        ]
+
+    def recorded(self) -> pages.Rows:
+        first, last = self.stones[0], self.stones[-1]
+        when = _moment(last.erased_at)
+        if first is not last:
+            when = f"{_moment(first.erased_at)} to {when}, in {len(self.stones)} transactions"
+        return [
+            ("When", when),
+            ("Memories removed", str(self._total("memories"))),
+            ("Derived records removed", str(self._total("derived"))),
+            ("Links of derivation removed", str(self._total("provenance_edges"))),
+            ("Copies elsewhere", str(self._total("artefacts"))),
+        ]
+
+    def elsewhere(self) -> pages.Rows:
+        if self.indexes is None:
+            unknown = "not stated here" if self._total("artefacts") else "none was registered"
+            return [("External indexes", unknown)]
+        if not self.indexes:
+            return [("External indexes", "none had a copy registered")]
+        states = sorted(self.indexes, key=lambda state: (state.owed == 0, state.adapter))
+        return pages.few([(pages.short(state.adapter), _did(state)) for state in states])
+
+    def evidence(self) -> pages.Rows:
+        stone = self.stones[-1]
+        rows: pages.Rows = [
+            ("Tenant", pages.Code(pages.short(stone.tenant_key, _TENANT))),
+            ("Position in its chain", f"{stone.seq} (format {stone.format})"),
+            ("Digest", pages.Code(stone.digest)),
+            ("Digest before it", pages.Code(stone.previous or "none: the first")),
+        ]
+        if len(self.stones) > 1:
+            earlier = [str(item.seq) for item in self.stones[:-1]]
+            rows.append(("Earlier positions", pages.listed(earlier)))
+        own = self.anchor.seq == stone.seq
+        anchor = "this page: its position and digest" if own else f"position {self.anchor.seq}"
+        rows.append(("Anchor", anchor))
+        if not own:
+            rows.append(("Its digest", pages.Code(self.anchor.digest)))
+        return rows
+
+
+def _did(state: IndexState) -> str:
+    said = "purged, as it confirmed" if state.purged is None else f"{state.purged} purged"
+    if state.purged_at is not None:
+        said += f", last {_moment(state.purged_at)}"
+    if state.owed != 0:
+        count = "" if state.owed is None else f"{state.owed} "
+        said = f"{count}outstanding" + ("" if state.purged is None else f"; {said}")
+    return said
+
+
+def _of_one_erasure(evidence: object) -> tuple[Tombstone, ...]:
+    given = (evidence,) if isinstance(evidence, Tombstone) else evidence
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
+        raise InvalidInputError("evidence", "must be a tombstone, or several")
+    stones = [stone for stone in given if isinstance(stone, Tombstone)]
+    if len(stones) != len(given):
+        raise InvalidInputError("evidence", "must be tombstones: a receipt alone proves nothing")
+    of = {(stone.tenant_key, stone.erasure_id, stone.subject_hash) for stone in stones}
+    if len(of) != 1 or len({stone.seq for stone in stones}) != len(stones):
+        raise InvalidInputError("evidence", "must be of one erasure and of one person, each once")
+    if any(stone.digest != tombstone_digest(stone) for stone in stones):
+        raise InvalidInputError("evidence", "must have the digest of its fields")
+    return tuple(sorted(stones, key=lambda stone: stone.seq))
+
+
+def _check_receipt(receipt: object, stone: Tombstone) -> None:
+    if receipt is None:
+        return
+    if not isinstance(receipt, Receipt):
+        raise InvalidInputError("receipt", "must be a receipt")
+    if receipt.dry_run:
+        raise InvalidInputError("receipt", "must not be a dry run's: nothing was erased")
+    if (receipt.tenant_key, receipt.erasure_id) != (stone.tenant_key, stone.erasure_id):
+        raise InvalidInputError("receipt", "must be of the same erasure as the tombstones")
+
+
+def _checked_anchor(anchor: object, stone: Tombstone) -> Anchor:
+    own = Anchor(seq=stone.seq, digest=stone.digest)
+    if anchor is None:
+        return own
+    if not isinstance(anchor, Anchor) or anchor.seq < own.seq:
+        raise InvalidInputError("anchor", "must be a position at the newest tombstone or after it")
+    if anchor.seq == own.seq and anchor != own:
+        raise InvalidInputError("anchor", "must have the digest of the tombstone at its position")
+    return anchor
+
+
+def _indexes(
+    receipt: Receipt | None, indexes: Sequence[IndexState] | None
+) -> tuple[IndexState, ...] | None:
+    if indexes is not None:
+        return tuple(indexes)
+    if receipt is None:
+        return None
+    # What an earlier erasure left is outstanding too, though this one asked nothing of the index.
+    names = sorted({*receipt.adapters, *receipt.outstanding})
+    return tuple(
+        IndexState(adapter=name, purged=None, owed=None if name in receipt.outstanding else 0)
+        for name in names
+    )
+
+
+def _given(controller: str, reference: str) -> pages.Rows:
+    lines = {"Controller": controller, "Reference": reference}
+    for name, value in lines.items():
+        if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable():
+            raise InvalidInputError(name.lower(), f"must be one line of at most {_LONGEST}")
+    return [(name, value) for name, value in lines.items() if value]
+
+
+def _day(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise InvalidInputError("backups_until", "must be a date")
+    return value.isoformat()
+
+
+def _moment(value: datetime) -> str:
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,133 @@
+"""``memory certificate``: a page to print, of what the database recorded of an erasure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from memory.certificates import IndexState
+from memory.certificates import certificate as certified
+from memory.cli.files import anchor_of, written
+from memory.cli.people import Subject, Tenant, subject_key
+from memory.cli.plugs import opened
+from memory.cli.printing import say
+from memory.cli.running import database_url, finish, run
+from memory.maintenance.debts import purges_of
+from memory.service import Memory
+from memory.types import Tombstone
+
+__all__ = ["certificate"]
+
+
+def certificate(
+    context: typer.Context,
+    tenant: Tenant,
+    subject: Subject,
+    erasure: Annotated[
+        UUID | None, typer.Option(help="Of this erasure; else of the newest of the person.")
+    ] = None,
+    controller: Annotated[str, typer.Option(help="Who issues it: a line of yours.")] = "",
+    reference: Annotated[str, typer.Option(help="A case number: a line of yours.")] = "",
+    backups_until: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="The day the last backup of before is gone."),
+    ] = None,
+    anchor: Annotated[
+        str | None, typer.Option(help="SEQ:DIGEST kept elsewhere; else the page is one itself.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write here, readable by you alone; else to standard output."),
+    ] = None,
+) -> None:
+    """Write a certificate of a person's erasure: one page of HTML to print and sign.
+
+    It says what is outstanding now, and names the person by the hash.
+    """
+    found = run(_found(context, tenant, subject, erasure))
+    if not found.stones:
+        say("memory: there is no tombstone of it: nothing to certify")
+        finish(True)
+    run(
+        _write(
+            found,
+            output,
+            controller=controller,
+            reference=reference,
+            anchor=anchor,
+            backups_until=backups_until,
+        )
+    )
+    left = found.deferred or any(state.owed for state in found.indexes)
+    if left:
+        say("memory: the erasure is not complete, and the page says so")
+    finish(left)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    stones: list[Tombstone]
+    indexes: tuple[IndexState, ...] = ()
+    deferred: bool = False
+
+
+async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUID | None) -> _Found:
+    async with opened(context) as memory:
+        key = subject_key(subject)
+        stones = await _tombstones(memory, tenant, key)
+        if erasure is None and stones:
+            erasure = stones[0].erasure_id
+        stones = [stone for stone in stones if stone.erasure_id == erasure]
+        if not stones or erasure is None:
+            return _Found(stones=[])
+        deferred = await _waits(memory, tenant, key, erasure)
+    indexes = await purges_of(database_url(), tenant_key=tenant, erasure_id=erasure)
+    return _Found(stones=stones, indexes=indexes, deferred=deferred)
+
+
+async def _tombstones(memory: Memory, tenant: str, key: str) -> list[Tombstone]:
+    found: list[Tombstone] = []
+    before: int | None = None
+    while page := await memory.erasure_history(tenant, subject_key=key, before=before, limit=1000):
+        found += page
+        before = page[-1].seq
+    return found
+
+
+async def _waits(memory: Memory, tenant: str, key: str, erasure: UUID) -> bool:
+    """Say whether a hold still keeps some of the erasure: it was requested and not completed."""
+    before: int | None = None
+    while page := await memory.decisions(tenant, subject_key=key, before=before, limit=1000):
+        for decision in page:
+            if decision.erasure_id == erasure and decision.action in ("request", "complete"):
+                return decision.action == "request"
+        before = page[-1].seq
+    return False
+
+
+async def _write(
+    found: _Found,
+    output: Path | None,
+    *,
+    controller: str,
+    reference: str,
+    anchor: str | None,
+    backups_until: datetime | None,
+) -> None:
+    page = certified(
+        found.stones,
+        indexes=found.indexes,
+        deferred=found.deferred,
+        anchor=None if anchor is None else anchor_of(anchor),
+        controller=controller,
+        reference=reference,
+        backups_until=None if backups_until is None else backups_until.date(),
+        issued_at=datetime.now(UTC),
+    )
+    with written(output) as file:
+        file.write(page.encode())
