@@ -81,7 +81,7 @@ async with Memory(PostgresStore(url), subject_pepper=pepper) as service:
 def test_the_check_of_the_chain_finds_an_edited_tombstone(
     root: Path, database: Database, damage: str
 ) -> None:
-    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "digest" in b.code]
+    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "tombstone_digest" in b.code]
     setup, check = re.split(r"(?m)^(?=previous = )", block.code)
     url = normalize_url(database.app_url).render_as_string(hide_password=False)
     names: dict[str, Any] = {"url": url, "pepper": "pepper"}
@@ -97,7 +97,7 @@ def test_the_check_of_the_chain_finds_an_edited_tombstone(
 def test_the_check_of_the_chain_takes_as_many_pages_as_there_are(
     root: Path, database: Database
 ) -> None:
-    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "digest" in b.code]
+    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "tombstone_digest" in b.code]
     assert "limit=1000" in block.code
     code = block.code.replace("limit=1000", "limit=1")
     url = normalize_url(database.app_url).render_as_string(hide_password=False)
