@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import memory
 from memory import InstallError, Memory, PostgresStore, embedded, migrate
 from memory.urls import normalize_url
-from pages import ROOT, Page, names_for, run, run_page
+from pages import ROOT, Block, Page, names_for, run, run_page
 from servers import Database
 
 
@@ -77,11 +77,17 @@ async with Memory(PostgresStore(url), subject_pepper=pepper) as service:
 """
 
 
+def check_of_the_chain(root: Path) -> Block:
+    blocks = Page(root / "docs/verify.md").blocks("python")
+    [block] = [block for block in blocks if "tombstone_digest" in block.code]
+    return block
+
+
 @pytest.mark.parametrize("damage", ["derived = derived + 1", "previous = repeat('0', 64)"])
 def test_the_check_of_the_chain_finds_an_edited_tombstone(
     root: Path, database: Database, damage: str
 ) -> None:
-    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "tombstone_digest" in b.code]
+    block = check_of_the_chain(root)
     setup, check = re.split(r"(?m)^(?=previous = )", block.code)
     url = normalize_url(database.app_url).render_as_string(hide_password=False)
     names: dict[str, Any] = {"url": url, "pepper": "pepper"}
@@ -97,7 +103,7 @@ def test_the_check_of_the_chain_finds_an_edited_tombstone(
 def test_the_check_of_the_chain_takes_as_many_pages_as_there_are(
     root: Path, database: Database
 ) -> None:
-    [block] = [b for b in Page(root / "docs/verify.md").blocks("python") if "tombstone_digest" in b.code]
+    block = check_of_the_chain(root)
     assert "limit=1000" in block.code
     code = block.code.replace("limit=1000", "limit=1")
     url = normalize_url(database.app_url).render_as_string(hide_password=False)
