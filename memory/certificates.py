@@ -53,7 +53,7 @@ def certificate(
     *,
     receipt: Receipt | None = None,
     indexes: Sequence[IndexState] | None = None,
-    deferred: bool = False,
+    deferred: bool | None = None,
     anchor: Anchor | None = None,
     controller: str = "",
     reference: str = "",
@@ -65,12 +65,13 @@ def certificate(
     ``evidence`` are the tombstones that one erasure left of one person: most often one, several
     where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
     (:func:`memory.maintenance.purges_of` reads it from the database), else by the ``receipt``,
-    which also says what a hold kept; ``deferred`` says that the erasure still waits for a release.
-    An erasure that is incomplete, or narrower than a person, gives a page that says so in its
-    title. ``anchor`` is a position kept elsewhere, at the newest tombstone or after it; None is the
-    tombstone's own, since the signed page is an anchor itself. ``controller`` and ``reference`` are
-    lines of yours, at most 80 characters; ``backups_until`` is the day by which the last backup
-    that may hold the data is gone.
+    which also says what a hold kept; without one, ``deferred`` says whether the erasure still waits
+    for a release. An erasure that is incomplete, or narrower than a person, or of which nobody says
+    what is outstanding, gives a page that says so in its title. ``anchor`` is a position kept
+    elsewhere, at the newest tombstone or after it; None is the tombstone's own, since the signed
+    page is an anchor itself. ``controller`` and ``reference`` are lines of yours, at most 80
+    characters; ``backups_until`` is the day by which the last backup that may hold the data is
+    gone.
 
     The page names the person by the hash, holds no content, and fetches nothing. It states what
     the database recorded, not that a law was met.
@@ -94,7 +95,7 @@ def certificate(
         anchor=_checked_anchor(anchor, stones[-1]),
         indexes=_indexes(receipt, indexes),
         held=0 if receipt is None else receipt.held,
-        waits=validation.flag(deferred, "deferred") or (receipt is not None and receipt.deferred),
+        waits=_waits(receipt, deferred),
     )
     title, verdict, fine = found.verdict()
     sections = [
@@ -119,13 +120,13 @@ def certificate(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Found:
-    """What there is to be said; ``indexes`` None: nobody knows about them."""
+    """What there is to be said; None for the indexes, or for who waits: nobody says."""
 
     stones: tuple[Tombstone, ...] = field(repr=False)
     anchor: Anchor
     indexes: tuple[IndexState, ...] | None
     held: int
-    waits: bool
+    waits: bool | None
 
     def _total(self, name: str) -> int:
         return sum(getattr(stone, name) for stone in self.stones)
@@ -144,9 +145,12 @@ class _Found:
         if left:
             said = f"Not complete: {'; '.join(left)}. The rest was removed, as recorded below."
             return "Certificate of an incomplete erasure", said, False
+        unsaid = ["a legal hold keeps more"] if self.waits is None else []
         if self.indexes is None and self._total("artefacts"):
-            said = "Removed from the database; whether from external indexes too is not stated."
-            return "Certificate of erasure from the database", said, False
+            unsaid.append("external indexes have purged their copies")
+        if unsaid:
+            said = f"Recorded by the database. Not stated here: whether {', or '.join(unsaid)}."
+            return "Certificate of a recorded erasure", said, False
         if scope not in _WHOLE:
             said = "Complete for what was asked, which was not everything about the person."
             return "Certificate of a limited erasure", said, True
@@ -265,6 +269,11 @@ def _indexes(
         IndexState(adapter=name, purged=None, owed=None if name in receipt.outstanding else 0)
         for name in names
     )
+
+
+def _waits(receipt: Receipt | None, deferred: object) -> bool | None:
+    said = None if deferred is None else validation.flag(deferred, "deferred")
+    return said if receipt is None else receipt.deferred or bool(said)
 
 
 def _given(controller: str, reference: str) -> pages.Rows:

@@ -98,17 +98,21 @@ TAGS = [
 CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
     "complete": ({"evidence": STONE, "receipt": receipt()}, "Certificate of erasure", ["Complete"]),
     "complete by the database alone": (
-        {"evidence": WITH_COPIES, "indexes": [IndexState(adapter="vec", purged=2, owed=0)]},
+        {
+            "evidence": WITH_COPIES,
+            "indexes": [IndexState(adapter="vec", purged=2, owed=0)],
+            "deferred": False,
+        },
         "Certificate of erasure",
         ["Complete", "vec", "2 purged"],
     ),
     "nothing was held": (
-        {"evidence": sealed(STONE, memories=0)},
+        {"evidence": sealed(STONE, memories=0), "deferred": False},
         "Certificate of erasure",
         ["held nothing that matched", "none was registered"],
     ),
     "of single records": (
-        {"evidence": sealed(STONE, scope="record")},
+        {"evidence": sealed(STONE, scope="record"), "deferred": False},
         "Certificate of a limited erasure",
         ["not everything about the person", "single records about the person, not all"],
     ),
@@ -139,8 +143,23 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
     ),
     "by a tombstone alone": (
         {"evidence": WITH_COPIES},
-        "Certificate of erasure from the database",
-        ["whether from external indexes too is not stated"],
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether a legal hold keeps more, or external indexes have purged"],
+    ),
+    "by a tombstone without copies": (
+        {"evidence": STONE},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether a legal hold keeps more."],
+    ),
+    "by a tombstone and its indexes": (
+        {"evidence": WITH_COPIES, "indexes": [IndexState(adapter="vec", purged=2, owed=0)]},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether a legal hold keeps more."],
+    ),
+    "by a tombstone of nobody held": (
+        {"evidence": WITH_COPIES, "deferred": False},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether external indexes have purged their copies."],
     ),
 }
 
