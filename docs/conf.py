@@ -19,6 +19,8 @@ html_copy_source = False
 # Links to headings, as the pages use them where they are read as files.
 myst_heading_anchors = 4
 
+# Not in dev: see docs/agents.md.
+autodoc_mock_imports = ["google.adk", "google.genai"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from memory import InMemoryStore, Memory, PostgresStore
 from memory.integrations.mcp_server import main, memory_server
+from pages import Page
 from servers import ROOT, Database
 from stores import broken_rules, image, mentions
 
@@ -37,12 +39,27 @@ def environment(database: Database, **more: str) -> dict[str, str]:
     }
 
 
+def configured() -> dict[str, Any]:
+    """What the page tells a client to start."""
+    [block] = Page(ROOT / "docs" / "agents.md").blocks("json")
+    server: dict[str, Any] = json.loads(block.code)["mcpServers"]["memory"]
+    return server
+
+
+def test_the_page_starts_what_is_installed_with_what_it_reads(database: Database) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts[configured()["command"]] == "memory.integrations.mcp_server:main"
+    assert configured()["env"].keys() == {
+        name for name in environment(database) if name.startswith("MEMORY_")
+    }
+
+
 @asynccontextmanager
-async def serving(database: Database, log: Path, *options: str) -> AsyncIterator[Client]:
+async def serving(database: Database, log: Path) -> AsyncIterator[Client]:
     """A client of a server process of its own; what the process logs is in the file."""
     parameters = StdioServerParameters(
         command=COMMAND[0],
-        args=[*COMMAND[1:], "--tenant", "shop", *options],
+        args=[*COMMAND[1:], *configured()["args"]],
         env=environment(database),
     )
     with log.open("w") as errors:

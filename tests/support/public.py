@@ -13,8 +13,13 @@ from typing import Any, Final
 import memory
 from memory import cli, integrations, ports
 
-# Helpers of one integration, which nobody imports.
-_INTERNAL: Final = {"memory.integrations.mcp_tools", "memory.integrations.wordpiece"}
+# Helpers of one integration, which nobody imports; and what needs an environment of its own, where
+# .ci/adk runs its example.
+_INTERNAL: Final = {
+    "memory.integrations.google_adk",
+    "memory.integrations.mcp_tools",
+    "memory.integrations.wordpiece",
+}
 # What is said elsewhere: the bound verbs are those of Memory, and what a store does for Memory is
 # said once, of the protocol. The last two are for other modules of the package.
 _ELSEWHERE: Final = re.compile(
