@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory.types import Hit, Origin, Reason, Scope, Strategy
+from memory.types import Hit, Operator, Origin, Reason, Scope, Strategy
 
-__all__ = ["Draft", "Filters", "Found", "Order", "Query", "Subject", "Sweep"]
+__all__ = ["Condition", "Draft", "Filters", "Found", "Order", "Query", "Subject", "Sweep"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,13 +56,23 @@ class Draft:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """What the value at a path of the metadata must be; see ``memory.comparisons``."""
+
+    path: tuple[str, ...] = field(repr=False)
+    operator: Operator
+    value: Any = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
     """What a recall or a listing is limited to; empty means no limit.
 
     ``subject_keys`` is any-of, or all-of with ``every_subject``; ``since`` is inclusive and
     ``until`` exclusive on ``occurred_at``; ``metadata`` is containment (a JSON object whose pairs
-    the record's metadata all holds). ``superseded`` versions are left out unless asked for; what
-    has expired always is.
+    the record's metadata all holds) and ``where`` compares values in it. ``record_keys`` and
+    ``key_prefix`` are of keys that were given, not of ids that stand in for one. ``superseded``
+    versions are left out unless asked for; what has expired always is.
     """
 
     subject_keys: tuple[str, ...] = field(default=(), repr=False)
@@ -72,8 +82,16 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     metadata: Mapping[str, Any] | None = field(default=None, repr=False)
+    where: tuple[Condition, ...] = ()
+    record_keys: tuple[str, ...] = field(default=(), repr=False)
+    key_prefix: str | None = field(default=None, repr=False)
     superseded: bool = False
     now: datetime
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the candidates can be found by whom they are about or by their keys."""
+        return bool(self.subject_keys or self.record_keys or self.key_prefix)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,6 +45,8 @@ __all__ = [
     "period",
     "reason",
     "record_id",
+    "record_ids",
+    "record_keys",
     "sources",
     "strategy",
     "subject_keys",
@@ -292,6 +294,16 @@ def _uuid(value: str) -> UUID | None:
         return UUID(value)
     except ValueError:
         return None
+
+
+def record_ids(value: object, field: str = "record_ids") -> tuple[UUID, ...]:
+    """Check records or their ids; none is allowed."""
+    return tuple(dict.fromkeys(record_id(item, name) for item, name in _items(value, field)))
+
+
+def record_keys(value: object, field: str = "record_keys") -> tuple[str, ...]:
+    """Check one key or several."""
+    return _each(value, field, key)
 
 
 def sources(value: object, field: str = "sources") -> tuple[UUID, ...]:

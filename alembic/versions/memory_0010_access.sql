@@ -139,7 +139,8 @@ begin
     execute format(
         'grant insert (tenant_key, record_id, origin, kind, text, metadata, redacted, embedding, '
         'embedding_model, record_key, version, term_count, occurred_at, created_at, expires_at, '
-        'superseded_at), update (record_key, superseded_at) on memory.records to %I', app_role
+        'superseded_at), update (record_key, expires_at, superseded_at) on memory.records to %I',
+        app_role
     );
     execute format('grant delete on memory.records to %I', app_role);
     execute format(

@@ -194,7 +194,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'flag_records', 'a1c7cc8a964fc0853c0c73908a57b2cb'),
     ('function', 'forget', 'e760a80b3164e75398146b079a7ed0a6'),
     ('function', 'framed_hash', 'cb6dbad9da027b41588061b89fe5553f'),
-    ('function', 'grant_app', 'ed27e6b7fe3b701bd423a48a21c93e5d'),
+    ('function', 'grant_app', '24fbac409e8907b66df22f8217d22845'),
     ('function', 'grant_auditor', '8be0a62385a03b7ebf669cd231bb4bac'),
     ('function', 'grant_operator', '28ae942b411fd7fba186148b7e500b5f'),
     ('function', 'grants', 'a4ae12ae67c9914e988a02939c800a80'),

@@ -88,8 +88,23 @@ class Store(Protocol):
         """Return one record, or None if it is absent or expired."""
         ...
 
-    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
-        """Return every version under the key, newest first."""
+    async def history(self, tenant_key: str, record_key: str, now: datetime | None) -> list[Record]:
+        """Return every version under the key, newest first; without a time expired ones too."""
+        ...
+
+    async def record_keys(
+        self, tenant_key: str, prefix: str, after: str, now: datetime, limit: int
+    ) -> list[str]:
+        """Return keys that begin with ``prefix``, ascending from behind ``after``.
+
+        Of current records that were given one and have not expired.
+        """
+        ...
+
+    async def postpone(
+        self, tenant_key: str, record_ids: Sequence[UUID], expires_at: datetime, now: datetime
+    ) -> int:
+        """Have records expire later that would expire before, but after ``now``; count them."""
         ...
 
     async def records(

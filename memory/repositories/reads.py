@@ -12,13 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.database import fetch
 from memory.ports import Filters
-from memory.repositories.conditions import Shape, candidates, values
+from memory.repositories.conditions import Shape, beyond, candidates, values
 from memory.repositories.rows import COLUMNS, LINKS, NAMED, record
 from memory.repositories.tenancy import SETTING
 from memory.types import Record
 from memory.versions import Head
 
-__all__ = ["by_ids", "direct_subjects", "get", "heads", "history", "page"]
+__all__ = ["by_ids", "direct_subjects", "get", "heads", "history", "keys", "page"]
 
 _BY_IDS: Final = f"""
 {SETTING}
@@ -51,7 +51,7 @@ cross join lateral (
     select r.* from memory.records as r
     where r.tenant_key = s.t
         and (r.record_key = $2 or (r.record_id = $3 and r.record_key is null))
-        and (r.expires_at is null or r.expires_at > $4)
+        and (r.expires_at is null or r.expires_at > $4 or $4::timestamptz is null)
     order by r.version desc
     limit 1000000
 ) as r
@@ -60,9 +60,12 @@ order by r.version desc
 
 
 async def history(
-    connection: AsyncConnection, tenant_key: str, record_key: str, now: datetime
+    connection: AsyncConnection, tenant_key: str, record_key: str, now: datetime | None
 ) -> list[Record]:
-    """Return the versions under a key, newest first; a record without one is keyed by its id."""
+    """Return the versions under a key, newest first; a record without one is keyed by its id.
+
+    Without a time expired ones too.
+    """
     rows = await fetch(connection, _HISTORY, tenant_key, record_key, _own_key(record_key), now)
     return [record(tenant_key, row) for row in rows]
 
@@ -73,6 +76,37 @@ def _own_key(record_key: str) -> UUID | None:
     except ValueError:
         return None
     return found if str(found) == record_key else None
+
+
+_KEYS: Final = f"""
+{SETTING}
+select k.record_key
+from s
+cross join lateral (
+    select r.record_key from memory.records as r
+    where r.tenant_key = s.t and r.record_key > $2::text and r.record_key >= $3::text
+        and r.record_key < $4::text and r.superseded_at is null
+        and (r.expires_at is null or r.expires_at > $5)
+    order by r.record_key
+    limit $6
+) as k
+order by k.record_key
+"""
+
+
+async def keys(
+    connection: AsyncConnection,
+    tenant_key: str,
+    prefix: str,
+    after: str,
+    now: datetime,
+    limit: int,
+) -> list[str]:
+    """Return the keys of current records, ascending, as one walk along their index."""
+    # The greater of the two bounds is where the walk begins; the other only filters.
+    values = (after, prefix, beyond(prefix), now, limit)
+    rows = await fetch(connection, _KEYS, tenant_key, *values)
+    return [row.record_key for row in rows]
 
 
 @lru_cache

@@ -194,7 +194,7 @@ def found_by_words(
 
     ``$4`` are the terms, ``$5`` the least score or null; filters count from ``first``.
     """
-    if shape.subjects:
+    if shape.narrow:
         score = held(scoring, "r.record_id", many=many)
         tables, way = TERMS if scoring is LEXICAL else terms(scoring), "'person'"
         matched = f"""
@@ -243,7 +243,7 @@ async def by_words(
 ) -> tuple[list[Hit], str]:
     """Return the best records by their words, and which way they were found."""
     shape = Shape.of(query.filters)
-    statement = _by_words(shape, scoring, shape.subjects and has_many(query))
+    statement = _by_words(shape, scoring, shape.narrow and has_many(query))
     rows = await fetch(connection, statement, *parameters(tenant_key, query))
     return hits(tenant_key, rows), rows[0].way if rows else ""
 

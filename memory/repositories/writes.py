@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from memory.ranking import FREQUENCY_MOST
 from memory.types import Record
 from memory.versions import Placed, recorded
 
-__all__ = ["register", "relate", "supersede", "write"]
+__all__ = ["postpone", "register", "relate", "supersede", "write"]
 
 _WRITE: Final = """
 select w.written_at, w.subject_keys
@@ -110,6 +111,25 @@ async def supersede(
     """Mark these current versions as superseded; false when one of them no longer was current."""
     result = await connection.exec_driver_sql(_SUPERSEDE, (tenant_key, list(record_ids)))
     return result.rowcount == len(record_ids)
+
+
+_POSTPONE: Final = """
+update memory.records as r set expires_at = $3
+where r.tenant_key = $1 and r.record_id = any ($2::uuid[])
+    and r.expires_at > $4 and r.expires_at < $3
+"""
+
+
+async def postpone(
+    connection: AsyncConnection,
+    tenant_key: str,
+    record_ids: Sequence[UUID],
+    expires_at: datetime,
+    now: datetime,
+) -> int:
+    """Have records expire later that would expire before, but after ``now``; count them."""
+    values = (tenant_key, list(record_ids), expires_at, now)
+    return (await connection.exec_driver_sql(_POSTPONE, values)).rowcount
 
 
 _RELATE: Final = """

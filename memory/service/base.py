@@ -143,13 +143,22 @@ class Base:
             with located(prefix.format(position)):
                 validation.text(content.text)
                 checked_metadata(content.metadata)
-        given: list[Any] = [item.embedding for item in items]
-        embedded = await self._embedded([content.text for content in contents], given)
+        embedded = await self._embedded_items(items, contents)
         drafts = []
         for item, content, vector in zip(items, contents, embedded, strict=True):
             await turns.give()
             drafts.append(self._draft(tenant_key, item, content, vector, origin))
         return drafts
+
+    async def _embedded_items(
+        self, items: Sequence[Item], contents: Sequence[Redacted]
+    ) -> list[tuple[array[float] | None, str | None]]:
+        """Return what :meth:`_embedded` does, without a vector for what is not searchable."""
+        wanted = [place for place, item in enumerate(items) if item.searchable]
+        given: list[Any] = [items[place].embedding for place in wanted]
+        found = await self._embedded([contents[place].text for place in wanted], given)
+        vectors = dict(zip(wanted, found, strict=True))
+        return [vectors.get(place, (None, None)) for place in range(len(items))]
 
     def _draft(
         self,
@@ -175,5 +184,5 @@ class Base:
             occurred_at=item.occurred_at or self._now(),
             dated=item.occurred_at is not None,
             expires_at=item.expires_at,
-            terms=terms(content.text) if self._postings else {},
+            terms=terms(content.text) if self._postings and item.searchable else {},
         )

@@ -37,6 +37,7 @@ class Item:
     expires_at: datetime | None = None
     embedding: Vector | None = _field(default=None, repr=False)
     record_id: UUID | str | None = None
+    searchable: bool = True
 
 
 _FIELDS = frozenset(item.name for item in fields(Item))
@@ -85,6 +86,7 @@ def checked(item: Item) -> Item:
         else validation.moment(item.expires_at, "expires_at"),
         embedding=None if item.embedding is None else vectors.vector(item.embedding),
         record_id=record_id,
+        searchable=validation.flag(item.searchable, "searchable"),
     )
 
 

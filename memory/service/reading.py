@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal
-from uuid import UUID
 
 from memory import fingerprint, validation, vectors
 from memory.errors import InvalidInputError
-from memory.metadata import metadata as checked_metadata
 from memory.ports import Filters, Query
-from memory.service.base import Base
+from memory.service.filtering import Where
+from memory.service.listing import Listing
 from memory.service.notes import NO_TERMS, note
 from memory.tokens import terms
 from memory.types import (
@@ -21,7 +20,6 @@ from memory.types import (
     Origin,
     Readiness,
     Recall,
-    Record,
     Strategy,
     SubjectMatch,
     Tombstone,
@@ -34,7 +32,7 @@ _BY_WORDS: Final = frozenset({"lexical", "keyword", "hybrid"})
 _BY_VECTOR: Final = frozenset({"vector", "hybrid"})
 
 
-class Reading(Base):
+class Reading(Listing):
     """Each verb sees one tenant and never a record that has expired.
 
     What was derived from one is seen until :meth:`expire` erases both.
@@ -53,6 +51,9 @@ class Reading(Base):
         since: datetime | None = None,
         until: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        where: Where | None = None,
+        record_keys: str | Sequence[str] | None = None,
+        key_prefix: str | None = None,
         min_score: float | None = None,
         include_superseded: bool = False,
         neighbours: float = 0.0,
@@ -68,7 +69,10 @@ class Reading(Base):
         A record is found if it is about any of ``subject_keys``, or about all of them with
         ``subject_match="all"``. ``since`` is inclusive and ``until`` exclusive on ``occurred_at``;
         ``metadata`` is containment as ``jsonb @>``, masked first as what is stored was, so that a
-        masked value stands for all values of its mask. Superseded versions are hidden unless
+        masked value stands for all values of its mask. ``where`` compares values in the metadata,
+        ``[(("trip", "days"), ">", 3), ("city", "!=", "Pune")]``: numbers with numbers, strings with
+        strings by code points; what is not there counts as None. ``record_keys`` and ``key_prefix``
+        ask for the keys that records were given. Superseded versions are hidden unless
         ``include_superseded``; what has expired always is, though not what was derived from it.
         Hits that score below ``min_score``, on the scale of the strategy
         (:class:`memory.Hit`), are left out; ``recent`` has no scores and refuses it.
@@ -88,7 +92,8 @@ class Reading(Base):
             kinds,
             origins,
             (since, until),
-            metadata,
+            (metadata, where),
+            (record_keys, key_prefix),
             include_superseded,
         )
         most = validation.limit(limit)
@@ -147,106 +152,6 @@ class Reading(Base):
             embedding=vector if strategy in _BY_VECTOR else None,
             embedding_model=model,
         )
-
-    def _filters(
-        self,
-        subjects: tuple[object, object],
-        kinds: object,
-        origins: object,
-        period: tuple[object, object],
-        metadata: object,
-        superseded: object,
-    ) -> Filters:
-        subject_keys, match = subjects
-        start, end = validation.period(*period)
-        return Filters(
-            subject_keys=() if subject_keys is None else validation.subject_keys(subject_keys),
-            every_subject=validation.subject_match(match) == "all",
-            kinds=() if kinds is None else validation.kinds(kinds),
-            origins=() if origins is None else validation.origins(origins),
-            since=start,
-            until=end,
-            metadata=None if metadata is None else checked_metadata(metadata),
-            superseded=validation.flag(superseded, "include_superseded"),
-            now=self._now(),
-        )
-
-    async def _masked(self, filters: Filters) -> tuple[Filters, bool]:
-        """Mask the metadata as what is stored was, and say whether anything had to be."""
-        if not filters.metadata:
-            return filters, False
-        (content,) = await self._redacted([("", filters.metadata)])
-        masked = replace(filters, metadata=checked_metadata(content.metadata))
-        return masked, bool(content.paths)
-
-    async def get(self, tenant_key: str, *, record_id: UUID | str) -> Record | None:
-        """Return one record, superseded or not; None where it is absent or expired.
-
-        >>> from memory import Memory
-        >>> shop = Memory().for_tenant("shop")
-        >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
-        >>> (await shop.get(record_id=told.record.record_id)).text
-        'Dana moved'
-        """
-        tenant_key = validation.tenant(tenant_key)
-        wanted = validation.record_id(record_id)
-        return await self._store.get(tenant_key, wanted, self._now())
-
-    async def history(self, tenant_key: str, *, record_key: str) -> list[Record]:
-        """Return every version under a key, newest first; a record's id is its key by default.
-
-        >>> from memory import Memory
-        >>> shop = Memory().for_tenant("shop")
-        >>> for text in ("Dana lives in Pune", "Dana lives in Goa"):
-        ...     told = await shop.remember(text=text, subject_keys="dana", record_key="dana/home")
-        >>> [record.text for record in await shop.history(record_key="dana/home")]
-        ['Dana lives in Goa', 'Dana lives in Pune']
-        """
-        tenant_key = validation.tenant(tenant_key)
-        wanted = validation.key(record_key, "record_key")
-        return await self._store.history(tenant_key, wanted, self._now())
-
-    async def records(
-        self,
-        tenant_key: str,
-        *,
-        subject_keys: str | Sequence[str] | None = None,
-        subject_match: SubjectMatch = "any",
-        kinds: str | Sequence[str] | None = None,
-        origins: Origin | Sequence[Origin] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        include_superseded: bool = False,
-        after: Record | UUID | str | None = None,
-        limit: int = 100,
-    ) -> list[Record]:
-        """List records by ``record_id`` descending: newest first for ids made here.
-
-        ``after`` continues behind the last record of a page. The filters are those of
-        :meth:`recall`.
-
-        >>> from memory import Memory
-        >>> shop = Memory().for_tenant("shop")
-        >>> items = [{"text": f"Turn {n}", "subject_keys": "dana"} for n in range(3)]
-        >>> told = await shop.remember_many(items=items)
-        >>> page = await shop.records(subject_keys="dana", limit=2)
-        >>> [record.text for record in page + await shop.records(after=page[-1], limit=2)]
-        ['Turn 2', 'Turn 1', 'Turn 0']
-        """
-        tenant_key = validation.tenant(tenant_key)
-        filters = self._filters(
-            (subject_keys, subject_match),
-            kinds,
-            origins,
-            (since, until),
-            metadata,
-            include_superseded,
-        )
-        below = None if after is None else validation.record_id(after, "after")
-        most = validation.limit(limit)
-        filters, _ = await self._masked(filters)
-        return await self._store.records(tenant_key, filters, below, most)
 
     async def erasure_history(
         self,

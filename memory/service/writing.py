@@ -39,6 +39,7 @@ class Writing(Base):
         expires_at: datetime | None = None,
         embedding: Vector | None = None,
         record_id: UUID | str | None = None,
+        searchable: bool = True,
     ) -> Remembered:
         """Store what was told, linked to every person it is about.
 
@@ -47,7 +48,8 @@ class Writing(Base):
         makes a retry safe: the same content returns the stored record, other content is a
         ``ConflictError``. ``occurred_at`` defaults to now; ``expires_at`` hides the record from
         then on; one in the past hides it at once. An ``embedding`` of your own is compared with
-        vectors of its length only.
+        vectors of its length only. What is not ``searchable`` gets neither a vector nor words: it
+        is found by person, time, key and metadata.
 
         >>> from memory import Memory
         >>> service = Memory()
@@ -65,6 +67,7 @@ class Writing(Base):
             expires_at=expires_at,
             embedding=embedding,
             record_id=record_id,
+            searchable=searchable,
         )
         return (await self._remember(validation.tenant(tenant_key), [checked(item)], ""))[0]
 
@@ -227,6 +230,31 @@ class Writing(Base):
         if old.origin == "derived":
             raise InvalidInputError("record_id", "must be remembered; derive a derived one again")
         return old
+
+    async def postpone(
+        self,
+        tenant_key: str,
+        *,
+        record_ids: Sequence[Record | UUID | str],
+        expires_at: datetime,
+    ) -> int:
+        """Have records expire later; return how many do.
+
+        Those that have expired, would expire later than that, or never, stay as they are.
+
+        >>> from datetime import datetime, timedelta, UTC
+        >>> from memory import Memory
+        >>> shop, now = Memory().for_tenant("shop"), datetime.now(UTC)
+        >>> told = await shop.remember(
+        ...     text="Dana is on holiday", subject_keys="dana", expires_at=now + timedelta(days=1)
+        ... )
+        >>> await shop.postpone(record_ids=[told.record], expires_at=now + timedelta(days=7))
+        1
+        """
+        tenant_key = validation.tenant(tenant_key)
+        wanted = validation.record_ids(record_ids)
+        moment = validation.moment(expires_at, "expires_at")
+        return await self._store.postpone(tenant_key, wanted, moment, self._now())
 
     async def relate(
         self, tenant_key: str, *, record_id: UUID | str, subject_keys: str | Sequence[str]

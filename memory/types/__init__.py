@@ -6,7 +6,7 @@ leaks nothing. Times are timezone-aware and in UTC.
 
 from __future__ import annotations
 
-from memory.types.codes import Action, Origin, Reason, Scope, Strategy, SubjectMatch
+from memory.types.codes import Action, Operator, Origin, Reason, Scope, Strategy, SubjectMatch
 from memory.types.erasures import Anchor, Counts, Decision, Purged, Receipt, Release, Tombstone
 from memory.types.installation import Capabilities, Check, Readiness, VectorIndex
 from memory.types.records import Derived, Finding, Hit, Recall, Record, Remembered
@@ -21,6 +21,7 @@ __all__ = [
     "Derived",
     "Finding",
     "Hit",
+    "Operator",
     "Origin",
     "Purged",
     "Readiness",

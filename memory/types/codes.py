@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Action", "Origin", "Reason", "Scope", "Strategy", "SubjectMatch"]
+__all__ = ["Action", "Operator", "Origin", "Reason", "Scope", "Strategy", "SubjectMatch"]
 
 Origin = Literal["remembered", "derived"]
 """Whether a record was told, or made from others."""
@@ -21,6 +21,9 @@ Strategy = Literal["vector", "lexical", "keyword", "hybrid", "recent"]
 
 SubjectMatch = Literal["any", "all"]
 """Whether a record is about any of the people asked for, or about all of them."""
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+"""How a value of the metadata is compared."""
 
 Action = Literal["block", "readmit", "hold", "release", "request", "complete"]
 """What was decided about a person; ``request`` and ``complete`` are of a deferred erasure."""

@@ -49,7 +49,7 @@ INSERTED = {
 }
 
 
-UPDATED = {"records": "record_key superseded_at"}
+UPDATED = {"records": "record_key superseded_at expires_at"}
 
 
 COLUMN_GRANTS = {

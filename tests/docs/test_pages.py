@@ -17,6 +17,7 @@ import memory
 from memory import InstallError, Memory, PostgresStore, embedded, migrate
 from memory.urls import normalize_url
 from pages import ROOT, Block, Page, names_for, run, run_page
+from peers import make_langgraph, make_mem0, mem0_payload
 from servers import Database
 
 
@@ -54,8 +55,14 @@ def test_every_block_runs(
     page: Page, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tickets(database)
+    names = names_for(database)
+    if page.path.name == "moving.md":
+        make_langgraph(database)
+        make_mem0(database, [mem0_payload("Dana bikes", user_id="dana"), mem0_payload("I help")])
+        source = normalize_url(database.superuser_url)
+        names["source_url"] = source.render_as_string(hide_password=False)
     monkeypatch.chdir(tmp_path)
-    run_page(page, database, names_for(database), sql=page.path.name not in SQL_RUN_ELSEWHERE)
+    run_page(page, database, names, sql=page.path.name not in SQL_RUN_ELSEWHERE)
 
 
 def test_the_joined_transaction_of_the_readme_writes_both_rows(

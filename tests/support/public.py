@@ -17,6 +17,8 @@ from memory import cli, integrations, ports
 # .ci/adk runs its example.
 _INTERNAL: Final = {
     "memory.integrations.google_adk",
+    "memory.integrations.langgraph_items",
+    "memory.integrations.langgraph_reading",
     "memory.integrations.mcp_tools",
     "memory.integrations.wordpiece",
 }

@@ -8,7 +8,10 @@ from typing import Any, assert_never, assert_type
 from uuid import UUID
 
 from agents.memory import Session
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore
 from mcp.server import MCPServer
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 import memory
 from memory import (
@@ -51,6 +54,8 @@ from memory import (
     VectorIndex,
 )
 from memory.cli import main
+from memory.integrations.importing import Imported, from_langgraph, from_mem0
+from memory.integrations.langgraph import ErasableStore, LangChainEmbedder, Subjects
 from memory.integrations.mcp_server import memory_server
 from memory.integrations.minilm import MiniLMEmbedder
 from memory.integrations.openai_agents import MemorySession
@@ -120,6 +125,10 @@ async def writes(memory: Memory, record: Record) -> None:
         ),
         list[Remembered],
     )
+    await memory.remember("acme", text="x", subject_keys="p", searchable=False)
+    assert_type(
+        await memory.postpone("acme", record_ids=[record], expires_at=datetime.now(UTC)), int
+    )
     assert_type(
         await memory.derive(
             "acme",
@@ -157,6 +166,10 @@ async def reads(memory: Memory, record: Record) -> None:
     assert_type(await memory.history("acme", record_key="k"), list[Record])
     assert_type(await memory.records("acme", after=record, limit=10), list[Record])
     assert_type(await memory.records("acme", include_superseded=True), list[Record])
+    assert_type(await memory.history("acme", record_key="k", include_expired=True), list[Record])
+    assert_type(await memory.record_keys("acme", prefix="a", after="ab", limit=10), list[str])
+    await memory.records("acme", record_keys=["k"], where=[(("trip", "days"), ">", 3)])
+    await memory.recall("acme", key_prefix="k", where=[("city", "!=", "Pune")])
     assert_type(await memory.erasure_history("acme"), list[Tombstone])
     assert_type(
         await memory.erasure_history("acme", subject_key="p", before=9, limit=1), list[Tombstone]
@@ -306,3 +319,29 @@ def frameworks_take_them(shop: TenantMemory) -> None:
     conversation: Session = MemorySession("s1", shop, subject_keys="p", lifetime=timedelta(days=30))
     server: MCPServer[object] = memory_server(shop, subject_keys=["p"], read_only=True)
     del conversation, server
+
+
+async def langgraph(shop: TenantMemory, embeddings: Embeddings) -> None:
+    Memory(embedder=LangChainEmbedder(embeddings, model="theirs"))
+    store: BaseStore = ErasableStore(shop, subjects=1, ttl={"default_ttl": 60})
+    about = ErasableStore(
+        shop,
+        subjects=lambda namespace, key, value: [namespace[0], str(value["who"])],
+        fields=["text"],
+        strategy="hybrid",
+        reason="subject_request",
+    )
+    await store.aput(("users", "p"), "k", {"text": "x"})
+    about_whom: Subjects = lambda namespace, key, value: key  # noqa: E731
+    ErasableStore(shop, subjects=about_whom)
+    assert_type(await about.arecord(("users", "p"), "k"), Record | None)
+    assert_type(await about.sweep_ttl(), int)
+
+
+async def moving_in(shop: TenantMemory, engine: AsyncEngine) -> None:
+    moved = await from_langgraph(ErasableStore(shop, subjects=1), engine, schema="public")
+    assert_type(moved, Imported)
+    assert_type(await from_mem0(shop, engine, table="mem0", kind="fact", vectors=False), Imported)
+    assert_type(moved.skipped["nobody"], int)
+    operator: memory.Operator = "<="
+    await shop.records(where=[("n", operator, 3)])

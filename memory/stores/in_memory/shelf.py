@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memory import lineage, metadata, vectors, versions
+from memory import comparisons, lineage, metadata, vectors, versions
 from memory.errors import (
     ConflictError,
     SubjectBlockedError,
@@ -50,6 +50,21 @@ class Row:
         """Say whether ``expires_at`` has come."""
         return self.record.expires_at is not None and self.record.expires_at <= now
 
+    @property
+    def key(self) -> str:
+        """The ``record_key``, or an empty one where only the id stands in for it."""
+        record = self.record
+        own = record.superseded_at is None and record.record_key == str(record.record_id)
+        return "" if own else record.record_key
+
+    def postpone(self, expires_at: datetime, now: datetime) -> bool:
+        """Expire later, if it would expire before; false where nothing changes."""
+        until = self.record.expires_at
+        if until is None or not now < until < expires_at:
+            return False
+        self.record = replace(self.record, expires_at=expires_at)
+        return True
+
     def matches(self, filters: Filters) -> bool:
         """Say whether the row is current (unless asked otherwise), not expired, and within them."""
         record = self.record
@@ -66,6 +81,9 @@ class Row:
                 or enough(item in self.subjects for item in filters.subject_keys)
             )
             and (filters.metadata is None or metadata.contains(record.metadata, filters.metadata))
+            and all(comparisons.meets(record.metadata, item) for item in filters.where)
+            and (not filters.record_keys or self.key in filters.record_keys)
+            and (filters.key_prefix is None or _begins(self.key, filters.key_prefix))
         )
 
     def same_content(self, draft: Draft) -> bool:
@@ -234,6 +252,10 @@ class Shelf:
                 previous.record = replace(previous.record, superseded_at=now)
         line.append(row.record.record_id)
         self.rows[row.record.record_id] = row
+
+
+def _begins(key: str, prefix: str) -> bool:
+    return bool(key) and key.startswith(prefix)
 
 
 def copied(record: Record) -> Record:

@@ -101,11 +101,27 @@ class InMemoryStore:
         row = self._shelf(tenant_key).rows.get(record_id)
         return None if row is None or row.expired(now) else copied(row.record)
 
-    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
+    async def history(self, tenant_key: str, record_key: str, now: datetime | None) -> list[Record]:
         """See :meth:`memory.ports.Store.history`."""
         shelf = self._shelf(tenant_key)
         rows = [shelf.rows[item] for item in reversed(shelf.lines.get(record_key, []))]
-        return [copied(row.record) for row in rows if not row.expired(now)]
+        return [copied(row.record) for row in rows if now is None or not row.expired(now)]
+
+    async def record_keys(
+        self, tenant_key: str, prefix: str, after: str, now: datetime, limit: int
+    ) -> list[str]:
+        """See :meth:`memory.ports.Store.record_keys`."""
+        rows = self._shelf(tenant_key).rows.values()
+        current = (row for row in rows if row.matches(Filters(key_prefix=prefix, now=now)))
+        return sorted(row.key for row in current if row.key > after)[:limit]
+
+    async def postpone(
+        self, tenant_key: str, record_ids: Sequence[UUID], expires_at: datetime, now: datetime
+    ) -> int:
+        """See :meth:`memory.ports.Store.postpone`."""
+        rows = self._shelf(tenant_key).rows
+        found = [rows[item] for item in set(record_ids) if item in rows]
+        return sum(row.postpone(expires_at, now) for row in found)
 
     async def records(
         self, tenant_key: str, filters: Filters, after: UUID | None, limit: int

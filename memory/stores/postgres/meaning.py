@@ -33,7 +33,7 @@ async def find(access: Access, tenant_key: str, query: Query, measured: Measured
     """Search by vector, in the way that what was measured allows."""
     if measured.extension is None:
         return await _in_process(access, tenant_key, query)
-    if query.filters.subject_keys:
+    if query.filters.narrow:
         return await _by_person(access, tenant_key, query, measured.extension)
     index = measured.indexes.get(len(query.embedding or ()))
     return await _across(access, tenant_key, query, measured.extension, index)

@@ -22,9 +22,17 @@ class Reading(Base):
         """See :meth:`memory.ports.Store.get`."""
         return await self._access.single(lambda c: reads.get(c, tenant_key, record_id, now))
 
-    async def history(self, tenant_key: str, record_key: str, now: datetime) -> list[Record]:
+    async def history(self, tenant_key: str, record_key: str, now: datetime | None) -> list[Record]:
         """See :meth:`memory.ports.Store.history`."""
         return await self._access.single(lambda c: reads.history(c, tenant_key, record_key, now))
+
+    async def record_keys(
+        self, tenant_key: str, prefix: str, after: str, now: datetime, limit: int
+    ) -> list[str]:
+        """See :meth:`memory.ports.Store.record_keys`."""
+        return await self._access.single(
+            lambda c: reads.keys(c, tenant_key, prefix, after, now, limit)
+        )
 
     async def records(
         self, tenant_key: str, filters: Filters, after: UUID | None, limit: int

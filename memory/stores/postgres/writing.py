@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -77,6 +78,17 @@ class Writing(Base):
                 raise ConflictError("record_id: a newer version has taken its place")
             item = Placed(draft=draft, version=old.version + 1)
             return (await writes.write(connection, tenant_key, [item]))[0]
+
+        return await self._access.several(work)
+
+    async def postpone(
+        self, tenant_key: str, record_ids: Sequence[UUID], expires_at: datetime, now: datetime
+    ) -> int:
+        """See :meth:`memory.ports.Store.postpone`."""
+
+        async def work(connection: AsyncConnection) -> int:
+            await tenancy.enter(connection, tenant_key)
+            return await writes.postpone(connection, tenant_key, record_ids, expires_at, now)
 
         return await self._access.several(work)
 
