@@ -63,8 +63,8 @@ async def from_langgraph(
 
     ``store`` says whom they are about and what of them is searched. What is left of a TTL goes on.
     A vector is kept where the item has one and ``vectors`` is true; it was made of the text before
-    it was masked here. Else the memory's embedder makes one. Raises ``MemoryServiceError``s: for
-    what cannot be read, as for what cannot be written.
+    it was masked here. Else the memory's embedder makes one. Raises a ``MemoryServiceError`` for
+    what cannot be read.
 
     >>> from memory import Memory
     >>> from memory.integrations.importing import from_langgraph

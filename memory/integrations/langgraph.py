@@ -286,7 +286,7 @@ class ErasableStore(BaseStore):
             subject_keys=self._subjects(namespace, key, checked),
             kind=self._kind,
             metadata={"value": checked},
-            record_key=items.record_key(namespace, key),
+            record_key=validation.key(items.record_key(namespace, key), "key"),
             searchable=searchable,
         )
 

@@ -1,0 +1,36 @@
+"""LangGraph's store without its extra, and operations that no store knows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from memory import InstallError, InvalidInputError, Memory
+from memory.integrations.langgraph import ErasableStore
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph.store.base", None)
+    monkeypatch.delitem(sys.modules, "memory.integrations.langgraph")
+    with pytest.raises(InstallError, match=r"erasable-memory\[langgraph\]"):
+        importlib.import_module("memory.integrations.langgraph")
+
+
+async def test_what_no_operation_can_mean_is_refused() -> None:
+    store = ErasableStore(Memory(subject_pepper="pepper").for_tenant("acme"), subjects=0)
+    await store.aput(("a",), "k", {})
+    with pytest.raises(ValueError, match="Unknown operation type"):
+        await store.abatch(["get"])
+    for call, field in (
+        (store.asearch((), offset=-1), "offset"),
+        (store.aput(("a",), "k", {"n": 1}, ttl=1e300), "ttl"),
+        (store.aput(("a",), "k", {"n": 1}, ttl=float("nan")), "ttl"),
+        (store.aput(("a",), "k", {"n": {1}}), "value.0"),
+        (store.aput(("a",), "k" * 1024, {}), "key"),
+    ):
+        with pytest.raises(InvalidInputError) as refused:
+            await call
+        assert refused.value.field == field
+    assert (await store.aget(("a",), "k")).value == {}
