@@ -35,7 +35,7 @@ def decision_values(decision: Decision) -> dict[str, Any]:
 def show_receipt(receipt: Receipt) -> None:
     """Print a table of what went, or of what would go."""
     rows = [*receipt.summary(), ("digest", receipt.closure or "none")]
-    table(receipt.title, ("", str(receipt.erasure_id)), rows)
+    table(receipt.title, ("erasure", str(receipt.erasure_id)), rows)
 
 
 def say_what_is_left(receipts: Sequence[Receipt]) -> bool:

@@ -45,24 +45,29 @@ def history(
     if json:
         as_json({name: found})
         return
-    table(
-        name.capitalize(),
-        _HEADERS[name],
-        [[_short(row.get(column)) for column in _HEADERS[name]] for row in found],
-    )
+    columns = _COLUMNS[name]
+    rows = [[_short(column, row.get(column)) for column in columns] for row in found]
+    table(name.capitalize(), [_TITLES.get(column, column) for column in columns], rows)
 
 
-_HEADERS = {
+_COLUMNS = {
     "tombstones": ("seq", "erased_at", "subject_hash", "reason", "scope", "memories", "derived"),
     "decisions": ("seq", "at", "subject_hash", "action", "reason", "scope"),
 }
 
 
-def _short(value: object) -> object:
+_TITLES = {"erased_at": "erased at (UTC)", "at": "at (UTC)", "subject_hash": "person"}
+_SECONDS = len("2026-01-05T09:00:00")
+
+
+def _short(column: str, value: object) -> object:
+    """Return what a person needs of it: ``--json`` has the rest."""
     if value is None:
         return ""
+    if column in ("erased_at", "at"):
+        return str(value)[:_SECONDS].replace("T", " ")
     # A hash is told apart by less than its 64 digits.
-    return value[:16] if isinstance(value, str) and len(value) == 64 else value
+    return str(value)[:16] if column == "subject_hash" else value
 
 
 async def _history(

@@ -6,11 +6,8 @@ the order in which they appear. With ``MEMORY_REGENERATE_GOLDEN`` set, outputs a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,33 +17,11 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
+from steady import steady
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
 MOST_CELLS = 15
-
-
-# An id, or the end of one; the beginning of a digest; a time.
-PASSING = re.compile(
-    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|…[0-9a-f]{6}\b|\b[0-9a-f]{16}…"
-    r"|\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b"
-)
-
-
-def steady() -> Callable[[str], str]:
-    """Return what puts a numbered id in the place of each new one, throughout a notebook."""
-    known: dict[str, int] = {}
-
-    def replacement(match: re.Match[str]) -> str:
-        found = match[0]
-        if found.startswith("20") and ":" in found:
-            return "2026-01-05 09:00:00"
-        digest = found.endswith("…")
-        number = known.setdefault(found if digest else found[-6:], len(known) + 1)
-        if digest:
-            return hashlib.sha256(b"%d" % number).hexdigest()[:16] + "…"
-        return f"…{number:06x}" if found[0] == "…" else f"01b7d3c0-5e00-7000-8000-{number:012x}"
-
-    return lambda shown: PASSING.sub(replacement, shown)
 
 
 def shown(output: dict[str, Any]) -> dict[str, Any]:
