@@ -191,12 +191,13 @@ def test_pictures_are_small_and_fetch_nothing(root: Path) -> None:
 
 
 def as_png(file: Path) -> None:
-    """Draw the PNG beside an SVG, as broad as a page."""
+    """Draw the PNG beside an SVG, at most as broad as a page."""
     box = re.search(r"viewBox='?\"?0 0 ([\d.]+) ([\d.]+)", file.read_text(encoding="utf-8"))
     assert box is not None
-    down = round(BREADTH * float(box[2]) / float(box[1]))
-    body = f'<style>body {{ padding: 0 }}</style><img src="file://{file}" width="{BREADTH}">'
-    photographed(body, file.with_suffix(".png"), f"{BREADTH},{down}")
+    across = min(BREADTH, round(float(box[1])))
+    down = round(across * float(box[2]) / float(box[1]))
+    body = f'<style>body {{ padding: 0 }}</style><img src="file://{file}" width="{across}">'
+    photographed(body, file.with_suffix(".png"), f"{across},{down}")
 
 
 def photographed(body: str, file: Path, size: str, *, paper: str = "light", scale: int = 1) -> None:
