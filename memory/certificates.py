@@ -137,7 +137,9 @@ class _Found:
         owing = [state for state in self.indexes or () if state.owed != 0]
         left = []
         if self.held or self.waits:
-            count = f"{self.held} records are" if self.held else "records are"
+            count = (
+                pages.plural(self.held, "record is", "records are") if self.held else "records are"
+            )
             left.append(f"{count} kept by a legal hold, or wait for the end of one")
         if owing:
             number = pages.plural(len(owing), "external index has", "external indexes have")
@@ -162,15 +164,16 @@ class _Found:
     def asked(self) -> pages.Rows:
         stone = self.stones[-1]
         return [
-            ("Scope", _SCOPES[stone.scope]),
-            ("Reason", _REASONS[stone.reason]),
+            ("Scope", f"{_SCOPES[stone.scope]} [{stone.scope}]"),
+            ("Reason", f"{_REASONS[stone.reason]} [{stone.reason}]"),
             ("Person, by hash", pages.Code(stone.subject_hash)),
             ("Erasure", pages.Code(str(stone.erasure_id))),
         ]
 
     def recorded(self) -> pages.Rows:
         first, last = self.stones[0], self.stones[-1]
-        when = _moment(last.erased_at)
+        # The digest covers the microseconds.
+        when = _moment(last.erased_at, "%H:%M:%S.%f")
         if first is not last:
             when = f"{_moment(first.erased_at)} to {when}, in {len(self.stones)} transactions"
         return [
@@ -292,5 +295,5 @@ def _day(value: object) -> str:
     return value.isoformat()
 
 
-def _moment(value: datetime) -> str:
-    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _moment(value: datetime, time: str = "%H:%M:%S") -> str:
+    return f"{value.astimezone(UTC):%Y-%m-%d {time}} UTC"

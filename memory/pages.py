@@ -17,7 +17,7 @@ class Code(str):
 
 Rows = list[tuple[str, str]]
 
-_SHOWN: Final = 4
+_SHOWN: Final = 3
 _NAME: Final = 28
 _STYLE: Final = """
 @page { size: A4; margin: 11mm 15mm }
@@ -34,7 +34,7 @@ th { text-align: left; font-weight: normal; color: #444; width: 48mm; padding: .
 td { padding: .2mm 0; overflow-wrap: anywhere; vertical-align: top }
 code { font: 7.2pt/1.2 "DejaVu Sans Mono", Consolas, monospace; overflow-wrap: anywhere }
 ul { margin: 0; padding-left: 4.5mm }
-.sign { display: flex; gap: 6mm; margin-top: 12mm }
+.sign { display: flex; gap: 6mm; margin-top: 11mm }
 .sign div { flex: 1; border-top: .3mm solid #111; padding-top: .8mm; color: #444 }
 @media print { body { -webkit-print-color-adjust: exact; print-color-adjust: exact } }
 """.strip()
