@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg
@@ -163,14 +164,9 @@ async def _direct(
     """Run a statement that is a transaction of its own without SQLAlchemy's cursor between.
 
     The cursor costs as much as everything the driver does. What else it does is done here: a
-    connection that has died in the pool is replaced, and one that was cancelled or whose driver
-    gave up does not go back.
+    connection that was cancelled or whose driver gave up does not go back.
     """
     driver = cast("asyncpg.Connection[_Row]", sync.connection.driver_connection)
-    if driver.is_closed():
-        await connection.invalidate()
-        renewed = await connection.get_raw_connection()
-        driver = cast("asyncpg.Connection[_Row]", renewed.driver_connection)
     try:
         rows = await driver.fetch(statement, *values, record_class=_Row)
     except BaseException as error:
@@ -220,6 +216,28 @@ async def _bordered(work: Callable[[], Awaitable[T]]) -> T:
     raise translated
 
 
+@asynccontextmanager
+async def _living(connect: Open) -> AsyncIterator[AsyncConnection]:
+    """Check out a connection; one that died in the pool is replaced.
+
+    So is one that a cancelled call is closing still: a host that cancels again and again until the
+    call has ended, as anyio does, may see it go back before that.
+    """
+    async with connect() as connection:
+        sync = connection.sync_connection
+        driver = None if sync is None else sync.connection.driver_connection
+        if driver is not None and driver.is_closed():
+            await connection.invalidate()
+            await connection.get_raw_connection()
+        yield connection
+
+
+@asynccontextmanager
+async def _begun(connect: Open) -> AsyncIterator[AsyncConnection]:
+    async with _living(connect) as connection, connection.begin():
+        yield connection
+
+
 class OwnAccess:
     """Transactions of our own, on an engine of our own or the host's."""
 
@@ -232,13 +250,13 @@ class OwnAccess:
         self.steered = steered
         self._loop: asyncio.AbstractEventLoop | None = None
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
-        self._several = engine.execution_options(isolation_level="READ COMMITTED").begin
+        several = engine.execution_options(isolation_level="READ COMMITTED").connect
+        self._several: Open = partial(_begun, several)
         self._single: Open = self._several
         if not pooler:
             # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
-            self._single = engine.execution_options(
-                isolation_level="AUTOCOMMIT", **{_DIRECT: True}
-            ).connect
+            single = engine.execution_options(isolation_level="AUTOCOMMIT", **{_DIRECT: True})
+            self._single = partial(_living, single.connect)
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""

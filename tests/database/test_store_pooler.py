@@ -10,10 +10,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import make_url, text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from memory import ConflictError, Memory, Recall, StoreUnavailableError
+from memory import ConflictError, InstallError, Memory, Recall, StoreUnavailableError
+from memory.database import open_engine
 from memory.stores.postgres import PostgresStore
+from memory.urls import normalize_url
+from pages import ROOT, Page
 from processes import pooler
 from rawsql import Connection
 from servers import Database
@@ -128,3 +132,71 @@ async def test_a_pooler_that_is_not_there_is_unavailable(tenant: str) -> None:
         await memory.remember(tenant, text=tenant, subject_keys="ann")
     assert leaks(caught.value, [tenant, "127.0.0.1"]) == []
     await memory.close()
+
+
+async def calls(engine: AsyncEngine, tenant: str, *, pooler: bool) -> set[str]:
+    """Write and read from ten tasks at once; the classes of what went wrong."""
+    memory = Memory(PostgresStore(engine, pooler=pooler), redactor=None, subject_pepper="pepper")
+    wrong: set[str] = set()
+
+    async def caller() -> None:
+        for _ in range(5):
+            try:
+                await memory.remember(tenant, text="tea", subject_keys="ann")
+                await memory.recall(tenant, text="tea", subject_keys="ann")
+            except InstallError as error:
+                wrong.add(str(error))
+
+    await asyncio.gather(*(caller() for _ in range(10)))
+    await engine.dispose()
+    return wrong
+
+
+UNPREPARED = {"a pooler loses prepared statements: PostgresStore(url, pooler=True)"}
+
+
+async def test_this_pooler_does_lose_prepared_statements(pooled_url: str, tenant: str) -> None:
+    """Else what passes through it would prove nothing; and the error says what to do."""
+    host = create_async_engine(normalize_url(pooled_url), hide_parameters=True)
+    assert await calls(host, tenant, pooler=True) == UNPREPARED
+    unaware = Memory(PostgresStore(pooled_url), redactor=None, subject_pepper="pepper")
+    with pytest.raises(InstallError) as caught:  # it sends start-up parameters too
+        await unaware.remember(tenant, text="tea", subject_keys="ann")
+    assert {str(caught.value)} == UNPREPARED
+    await unaware.close()
+
+
+async def test_an_engine_of_the_hosts_set_up_as_the_page_says_works(
+    pooled_url: str, tenant: str, inspector: Connection
+) -> None:
+    page = Page(ROOT / "docs" / "deploy.md")
+    [block] = [block for block in page.blocks("python") if "connect_args" in block.code]
+    names = {"url": normalize_url(pooled_url), "pepper": "pepper"}
+    imports = "from memory import Memory, PostgresStore\n"
+    exec(imports + block.code, names)  # noqa: S102 - our own page
+    engine: AsyncEngine = names["engine"]  # type: ignore[assignment]
+    assert await calls(engine, tenant, pooler=True) == set()
+    assert await broken_rules(inspector, tenant) == {}
+
+
+async def test_no_prepared_statement_stays_on_a_server(pooled_url: str, tenant: str) -> None:
+    """The protocol prepares every statement, unnamed: the next client finds none of them."""
+    await on_both_servers(pooled_url, "deallocate all")  # what the clients above have left
+    engine = open_engine(pooled_url, pooler=True)
+    assert await calls(engine, tenant, pooler=True) == set()
+    left = await on_both_servers(pooled_url, "select count(*) from pg_prepared_statements")
+    assert left == [0, 0]
+
+
+async def on_both_servers(pooled_url: str, statement: str) -> list[int | None]:
+    """Run a statement on each server behind the pooler; return the numbers they answer."""
+    engine = open_engine(pooled_url, pooler=True)
+    pids, found = set(), []
+    async with engine.begin() as first, engine.begin() as second:
+        for connection in (first, second):
+            pids.add(await connection.scalar(text("select pg_backend_pid()")))
+            answer = await connection.execute(text(statement))
+            found.append(answer.scalar() if answer.returns_rows else None)
+    await engine.dispose()
+    assert len(pids) == 2
+    return found

@@ -41,6 +41,8 @@ def served(
     monkeypatch.setenv("MEMORY_DATABASE_URL", database.app_url)
     command = [sys.executable, "-m", "uvicorn", "webserved:service", "--factory"]
     command += ["--port", str(address[1]), "--log-level", "debug"]
+    # Longer than the client keeps an idle connection, else it may use one that is being closed.
+    command += ["--timeout-keep-alive", "60"]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with supervised(command, user=None, log=log):

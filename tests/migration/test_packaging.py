@@ -86,6 +86,27 @@ def test_two_lines_of_ini_deploy_it(scripts: Path, empty: Database, tmp_path: Pa
     assert "CREATE TABLE memory.records" in run(
         scripts / "alembic", "upgrade", "head", "--sql", cwd=tmp_path
     )
+    with psycopg.connect(empty.owner_url, autocommit=True) as owner:
+        owner.execute("select memory.grant_app(%s)", [empty.role("app")])
+    run(scripts / "python", "-W", "error", "-c", SERVE, cwd=tmp_path, URL=empty.app_url)
+    with psycopg.connect(empty.superuser_url) as superuser:
+        assert superuser.execute("select text from memory.records").fetchall() == [("kept",)]
+
+
+# What the application does with nothing but the wheel and what it depends on.
+SERVE = """
+import asyncio, os
+from memory import Memory, PostgresStore
+
+async def main():
+    async with Memory(PostgresStore(os.environ["URL"]), subject_pepper="pepper") as service:
+        assert (await service.ready()).problems == ()
+        for person, text in {"ann": "erased", "zoe": "kept"}.items():
+            await service.remember("shop", text=text, subject_keys=person)
+        assert (await service.forget("shop", subject_key="ann")).counts.memories == 1
+
+asyncio.run(main())
+"""
 
 
 def test_the_installed_package_migrates_from_code(

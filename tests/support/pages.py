@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from memory import Memory
 from memory.urls import normalize_url
@@ -84,7 +85,7 @@ def run_page(
 ) -> list[list[Any]]:
     """Run the blocks in the order of the page, on one event loop; return the rows of its SQL.
 
-    ``names`` gains what the blocks define; a Memory that they leave open is closed.
+    ``names`` gains what the blocks define; a Memory or an engine that they leave open is closed.
     """
     rows: list[list[Any]] = []
     with asyncio.Runner() as runner:
@@ -99,6 +100,8 @@ def run_page(
             for value in list(names.values()):
                 if isinstance(value, Memory):
                     runner.run(value.close())
+                elif isinstance(value, AsyncEngine):
+                    runner.run(value.dispose())
     return rows
 
 

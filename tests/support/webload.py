@@ -61,8 +61,9 @@ class Load:
             headers["X-Patience"] = f"{chance.uniform(0, 0.03):.4f}"
         try:
             answer = await self.client.post(path, json=body, headers=headers)
-        except httpx.RemoteProtocolError:  # a stream that was cancelled
-            assert "X-Patience" in headers
+        except httpx.TransportError:
+            if "X-Patience" not in headers:
+                raise
             self.left["cancelled in a stream"] += 1
             return
         self.statuses[path, answer.status_code] += 1
