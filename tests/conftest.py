@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,27 @@ import pytest
 from sqlalchemy import make_url
 
 from processes import pooler
-from servers import ROLES, Database, Postgres, debian_postgres_15, embedded_postgres
+from servers import ROLES, USED, Database, Postgres, debian_postgres_15, embedded_postgres
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that started this one, if one did, which servers were met."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["servers"] = sorted(USED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    USED.update(getattr(node, "workeroutput", {}).get("servers", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the run covered: the servers here, and the Pythons that .ci/run tried."""
+    servers = ", ".join(sorted(USED)) or "none"
+    others = os.environ.get("MEMORY_CI_PYTHONS", "no other was tried")
+    terminalreporter.write_line(f"servers: {servers}")
+    terminalreporter.write_line(f"Python: {platform.python_version()}; {others}")
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +81,7 @@ def pgbouncer(server: Postgres) -> Iterator[Callable[[str], str]]:
     """PgBouncer in transaction mode; maps a database URL to the one through the pooler."""
     urls = [make_url(server.url(kind, "postgres")) for kind in ("superuser", *ROLES)]
     host, port = server.address
+    USED.add("PgBouncer")
     with (
         tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder,
         pooler(

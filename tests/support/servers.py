@@ -41,6 +41,9 @@ FAST = {
     "shared_buffers": "256MB",
 }
 
+# The servers that this process has met, for the last lines of a run.
+USED: set[str] = set()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
@@ -101,6 +104,7 @@ class Postgres:
         self._template: str | None = None
         self._admin = psycopg.connect(self._libpq(self._superuser), autocommit=True)
         self.version = self._admin.info.server_version // 10_000
+        USED.add(f"PostgreSQL {self._admin.info.parameter_status('server_version')}")
         if self._admin.info.parameter_status("is_superuser") != "on":
             self._admin.close()
             raise pytest.UsageError("the tests make roles of every kind: give a superuser's URL")
