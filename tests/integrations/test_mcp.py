@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from memory import InMemoryStore, Memory, PostgresStore
 from memory.integrations.mcp_server import main, memory_server
+from memory.integrations.mcp_tools import ANNOTATIONS
 from pages import Page
 from servers import ROOT, Database
 from stores import broken_rules, image, mentions
@@ -91,11 +92,60 @@ async def rows(superuser: Any) -> dict[str, list[str]]:
     return found
 
 
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("remember", {"text": "secret"}, "subject_keys"),
+    ("remember", {"text": "secret", "subject_keys": []}, "subject_keys"),
+    ("remember", {"text": "secret", "subject_keys": "secret"}, "subject_keys"),
+    ("remember", {"text": "", "subject_keys": [ANN]}, "text"),
+    ("remember", {"text": {"secret": 1}, "subject_keys": [ANN]}, "text"),
+    ("remember", {"text": "secret\0", "subject_keys": [ANN]}, "text"),
+    ("remember", {"text": "secret" * 20_000, "subject_keys": [ANN]}, "text"),
+    ("remember", {"text": "t", "subject_keys": ["secret" * 400]}, "subject_keys.0"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "kind": "Secret!"}, "kind"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "metadata": ["secret"]}, "metadata"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "occurred_at": "secret"}, "occurred_at"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "occurred_at": "2026-01-01"}, "occurred_at"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "tenant_key": "secret"}, "nothing else"),
+    ("remember", {"text": "t", "subject_keys": [ANN], "secret": "x"}, "nothing else"),
+    ("recall", {"text": "secret"}, "subject_keys"),
+    ("recall", {"subject_keys": [ANN], "limit": 1_001}, "limit"),
+    ("recall", {"subject_keys": [ANN], "limit": "secret"}, "limit"),
+    ("forget", {"subject_key": ANN}, "expect"),
+    ("forget", {"subject_key": ANN, "expect": "secret"}, "expect"),
+    ("forget", {"subject_key": ANN, "expect": "0" * 64}, "dry run"),
+    ("forget", {"subject_key": ""}, "subject_key"),
+    ("export", {"subject_key": ANN, "skip": -1}, "skip"),
+    ("secret", {}, "no such tool"),
+]
+
+
+async def at_once(client: Client) -> None:
+    """Many calls at a time are all answered, each with its own answer."""
+    keys = [f"customer:{number}" for number in range(24)]
+    await asyncio.gather(
+        *(call(client, "remember", text=f"of {key}", subject_keys=[key]) for key in keys)
+    )
+    plans = await asyncio.gather(*(call(client, "forget_dry_run", subject_key=k) for k in keys))
+    await asyncio.gather(
+        *(
+            call(client, "forget", subject_key=key, expect=plan["closure"])
+            for key, plan in list(zip(keys, plans, strict=True))[:12]
+        ),
+        *(call(client, "recall", subject_keys=[key]) for key in keys),
+    )
+    left = [await call(client, "recall", subject_keys=[key]) for key in keys]
+    found = [[hit["text"] for hit in answer["hits"]] for answer in left]
+    assert found == [[]] * 12 + [[f"of {key}"] for key in keys[12:]]
+
+
 async def test_the_whole_life_over_a_process(
     database: Database, superuser: Any, stored: Memory, tmp_path: Path
 ) -> None:
     await stored.remember("bank", text="okapi of the bank", subject_keys=ANN)
     async with serving(database, tmp_path / "log") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(ANNOTATIONS)
+        for tool, arguments, field in WRONG:
+            assert field in await refused(client, tool, **arguments)
         told = await call(client, "remember", text="okapi at 98450 12345", subject_keys=[ANN])
         assert told["text"] == "okapi at [PHONE:****2345]"
         assert told["masked"] == {"phone_in": 1}
@@ -122,6 +172,7 @@ async def test_the_whole_life_over_a_process(
         assert [stone["erasure_id"] for stone in history["tombstones"]] == [done["erasure_id"]]
         assert "shop" not in str(history)
         assert (await call(client, "export", subject_key=ANN))["entries"][0]["type"] == "tombstone"
+        await at_once(client)
     shop = await image(superuser, "shop")
     assert [row for table in shop.values() for row in table if "okapi" in row or ANN in row] == []
     assert await mentions(superuser, "98450", "12345") == {}
@@ -161,33 +212,6 @@ async def test_the_tools_say_what_they_take_and_what_they_do() -> None:
     assert tools["remember"].annotations.destructive_hint is False
 
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("remember", {"text": "secret"}, "subject_keys"),
-    ("remember", {"text": "secret", "subject_keys": []}, "subject_keys"),
-    ("remember", {"text": "secret", "subject_keys": "secret"}, "subject_keys"),
-    ("remember", {"text": "", "subject_keys": [ANN]}, "text"),
-    ("remember", {"text": {"secret": 1}, "subject_keys": [ANN]}, "text"),
-    ("remember", {"text": "secret\0", "subject_keys": [ANN]}, "text"),
-    ("remember", {"text": "secret" * 20_000, "subject_keys": [ANN]}, "text"),
-    ("remember", {"text": "t", "subject_keys": ["secret" * 400]}, "subject_keys.0"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "kind": "Secret!"}, "kind"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "metadata": ["secret"]}, "metadata"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "occurred_at": "secret"}, "occurred_at"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "occurred_at": "2026-01-01"}, "occurred_at"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "tenant_key": "secret"}, "nothing else"),
-    ("remember", {"text": "t", "subject_keys": [ANN], "secret": "x"}, "nothing else"),
-    ("recall", {"text": "secret"}, "subject_keys"),
-    ("recall", {"subject_keys": [ANN], "limit": 1_001}, "limit"),
-    ("recall", {"subject_keys": [ANN], "limit": "secret"}, "limit"),
-    ("forget", {"subject_key": ANN}, "expect"),
-    ("forget", {"subject_key": ANN, "expect": "secret"}, "expect"),
-    ("forget", {"subject_key": ANN, "expect": "0" * 64}, "dry run"),
-    ("forget", {"subject_key": ""}, "subject_key"),
-    ("export", {"subject_key": ANN, "skip": -1}, "skip"),
-    ("secret", {}, "no such tool"),
-]
-
-
 async def test_what_is_wrong_is_named_by_field_and_never_quoted(
     stored: Memory, superuser: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,27 +225,6 @@ async def test_what_is_wrong_is_named_by_field_and_never_quoted(
         assert await image(superuser, "shop") == before
         assert len((await call(client, "recall", subject_keys=[ANN]))["hits"]) == 1
     assert "secret" not in caplog.text.lower()
-
-
-async def test_calls_at_once_are_all_answered(
-    database: Database, superuser: Any, tmp_path: Path
-) -> None:
-    async with serving(database, tmp_path / "log") as client:
-        keys = [f"customer:{number}" for number in range(24)]
-        await asyncio.gather(
-            *(call(client, "remember", text=f"of {key}", subject_keys=[key]) for key in keys)
-        )
-        plans = await asyncio.gather(*(call(client, "forget_dry_run", subject_key=k) for k in keys))
-        await asyncio.gather(
-            *(
-                call(client, "forget", subject_key=key, expect=plan["closure"])
-                for key, plan in list(zip(keys, plans, strict=True))[:12]
-            ),
-            *(call(client, "recall", subject_keys=[key]) for key in keys),
-        )
-        left = [await call(client, "recall", subject_keys=[key]) for key in keys]
-    assert [len(found["hits"]) for found in left] == [0] * 12 + [1] * 12
-    assert await broken_rules(superuser) == {}
 
 
 async def test_a_server_for_one_person_refuses_every_other(memory: Memory) -> None:

@@ -157,7 +157,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(["content", "output", "summary", "arguments", "text", "type", "name"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.dictionaries(NAMES, VALUES | st.lists(st.dictionaries(NAMES, VALUES))), max_size=4)
 )
