@@ -43,11 +43,18 @@ class Crashable:
                 process.kill()
         self._reap(processes)
 
-    def stop(self) -> None:
-        """Shut down as an operator does; connections in use are ended (pg_ctl -m fast)."""
+    def stop(self, *, immediately: bool = False) -> None:
+        """Shut down as an operator does; connections in use are ended (pg_ctl -m fast, or not)."""
         postmaster = self._postmaster()
-        postmaster.send_signal(signal.SIGINT)
+        postmaster.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
         self._reap([postmaster])
+
+    def runs(self) -> bool:
+        """Whether the server is there; without room on its disk it may have ended by itself."""
+        try:
+            return self._postmaster().status() != psutil.STATUS_ZOMBIE
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return False
 
     def _reap(self, processes: list[psutil.Process]) -> None:
         for child in self._children:

@@ -26,8 +26,13 @@ def require(program: Path | str, package: str) -> str:
 
 
 @contextlib.contextmanager
-def supervised(command: list[str], *, user: str | None, log: Path) -> Iterator[None]:
-    """Run a server until the block ends, or until this process dies, however it dies."""
+def supervised(
+    command: list[str], *, user: str | None, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server until the block ends, or until this process dies, however it dies.
+
+    Yields the shell that waits for that; its only child is the server.
+    """
     # The shell's standard input closes in either case.
     script = '"$@" & read -r _; kill -INT $!; wait $!'
     with log.open("wb") as output:
@@ -40,7 +45,7 @@ def supervised(command: list[str], *, user: str | None, log: Path) -> Iterator[N
             user=user,
         )
     try:
-        yield
+        yield process
     finally:
         process.communicate()
 
@@ -68,14 +73,24 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def pooler(
-    *, host: str, port: str, logins: Mapping[str, str], user: str, folder: Path
+    *,
+    host: str,
+    port: str,
+    logins: Mapping[str, str],
+    user: str,
+    folder: Path,
+    listen_port: int | None = None,
+    **more: object,
 ) -> Iterator[int]:
-    """PgBouncer in transaction mode in front of a server; yields the port it listens on."""
+    """PgBouncer in transaction mode in front of a server; yields the port it listens on.
+
+    ``more`` are further settings of its own.
+    """
     program = require("pgbouncer", "pgbouncer")
     folder.chmod(0o755)
     users = folder / "users"
     users.write_text("".join(f'"{name}" "{password}"\n' for name, password in logins.items()))
-    listen_port = free_port()
+    listen_port = listen_port or free_port()
     settings = {
         "listen_addr": "127.0.0.1",
         "listen_port": listen_port,
@@ -85,6 +100,7 @@ def pooler(
         "pool_mode": "transaction",
         "default_pool_size": 4,
         "max_client_conn": 200,
+        **more,
     }
     if os.geteuid() == 0:
         settings["user"] = user
