@@ -6,6 +6,7 @@ Both stores drain in the same way; a store brings its :class:`Ledger`, where the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from uuid import UUID
 
 from memory import telemetry
 from memory.calls import CallFailedError, called
+from memory.errors import MemoryServiceError
 from memory.ports import Demand, DerivedIndex
 
 __all__ = ["BATCH", "Debt", "Lease", "Ledger", "backoff", "drain"]
@@ -112,20 +114,16 @@ async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Deman
         since = since or lease.taken_at
         try:
             gone = await _confirmed(index, lease.debts, demand.timeout)
+            settled += await _settled(ledger, name, lease, gone)
         except CallFailedError as failure:
             # Its class only: a message may quote an id.
             _failed(name, failure.kind)
             await ledger.give_back(name, lease, lease.ids, failure.kind)
             return settled
         except BaseException:
-            # Cancelled: the lease is given back at once, whatever becomes of the caller.
-            await asyncio.shield(ledger.give_back(name, lease, lease.ids, None))
+            await asyncio.shield(_released(ledger, name, lease))
             raise
         kept = [item for item in lease.ids if item not in gone]
-        if gone:
-            done = await ledger.settle(name, lease, sorted(gone))
-            telemetry.purged(name, done)
-            settled += done
         if kept:
             _failed(name, NOT_CONFIRMED)
             await ledger.give_back(name, lease, kept, NOT_CONFIRMED)
@@ -134,6 +132,24 @@ async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Deman
 def _failed(name: str, kind: str) -> None:
     _logger.warning("index %s did not purge: %s", name, kind)
     telemetry.purge_failed(name, kind)
+
+
+async def _settled(ledger: Ledger, name: str, lease: Lease, gone: Collection[str]) -> int:
+    if not gone:
+        return 0
+    done = await ledger.settle(name, lease, sorted(gone))
+    telemetry.purged(name, done)
+    return done
+
+
+async def _released(ledger: Ledger, name: str, lease: Lease) -> None:
+    """Give a lease back at once, whatever becomes of the caller.
+
+    A call was cancelled, or what was confirmed could not be settled: until the lease ran out,
+    asking again would find the debt taken. If the store is what failed, it has to run out.
+    """
+    with contextlib.suppress(MemoryServiceError):
+        await ledger.give_back(name, lease, lease.ids, None)
 
 
 async def _confirmed(index: DerivedIndex, debts: Sequence[Debt], limit: timedelta) -> set[str]:

@@ -7,12 +7,13 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from memory import Memory, PartialErasureError
+from memory import Memory, PartialErasureError, StoreUnavailableError
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from rawsql import Connection
@@ -228,3 +229,48 @@ async def test_an_erasure_that_lost_its_lease_is_complete_by_its_own_answer(
         assert (receipt.complete, sum(index.asked.values())) == (True, 3)
     paid = "select sum(artefacts) from memory.purge_receipts where tenant_key = $1"
     assert await inspector.fetchval(paid, tenant) == 3
+
+
+class Locked(Index):
+    """Has the debt's row locked by somebody else once it is called."""
+
+    def __init__(self, inspector: Connection, tenant: str) -> None:
+        super().__init__()
+        self._inspector, self._tenant = inspector, tenant
+        self.transaction = inspector.transaction()
+
+    async def purge(self, artefact_ids: Sequence[str]) -> int:
+        if not self.calls:
+            await self.transaction.start()
+            await self._inspector.execute(
+                "select from memory.purges where tenant_key = $1 for update", self._tenant
+            )
+        return await super().purge(artefact_ids)
+
+
+async def test_a_settlement_that_an_operator_ends_gives_its_lease_back(
+    shared: Database, idle: Memory, inspector: Connection, connect: Any, tenant: str
+) -> None:
+    """Else the debt would be taken, by nobody, until the lease runs out."""
+    admin = await connect("superuser")
+    await owe(idle, inspector, tenant, "index", 1)
+    with pytest.raises(PartialErasureError):
+        await idle.forget(tenant, subject_key="ann")
+    index = Locked(inspector, tenant)
+    async with Memory(
+        PostgresStore(shared.app_url), indexes=[index], subject_pepper="pepper"
+    ) as memory:
+        call = asyncio.ensure_future(memory.purge_outstanding(tenant))
+        while True:
+            if await admin.fetchval(
+                "select count(pg_cancel_backend(pid)) from pg_stat_activity"
+                " where datname = current_database() and wait_event_type = 'Lock'"
+            ):
+                break
+            await asyncio.sleep(0.01)
+        await index.transaction.rollback()
+        with pytest.raises(StoreUnavailableError):
+            await call
+        purged = await memory.purge_outstanding(tenant)
+    assert (purged.settled, purged.outstanding) == (1, ())
+    assert len(index.calls) == 2
