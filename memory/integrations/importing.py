@@ -47,6 +47,11 @@ class Imported:
     ``existing`` counts what was here already, as new or newer. ``skipped`` counts the others by
     reason: ``expired``; ``nobody``, about whom it would be; ``barred``, since somebody is not to be
     remembered; ``refused``, for what breaks a limit (a text of over 64 KiB, say).
+
+    >>> from memory.integrations.importing import Imported
+    >>> done = Imported(read=3, imported=1, existing=1, vectors=1, skipped={"expired": 1})
+    >>> done.read == done.imported + done.existing + sum(done.skipped.values())
+    True
     """
 
     read: int

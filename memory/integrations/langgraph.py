@@ -274,7 +274,14 @@ class ErasableStore(BaseStore):
         value: Mapping[str, Any],
         index: Literal[False] | list[str] | None = None,
     ) -> Item:
-        """Return what a put remembers, for ``remember_many``; times are the caller's to add."""
+        """Return what a put remembers, for ``remember_many``; times are the caller's to add.
+
+        >>> from memory import Memory
+        >>> from memory.integrations.langgraph import ErasableStore
+        >>> store = ErasableStore(Memory().for_tenant("shop"), subjects=1)
+        >>> store.draft(("users", "dana"), "prefs", {"lang": "en"}).subject_keys
+        'dana'
+        """
         checked = metadata(value, "value")
         fields = self._fields if index is None else index or ()
         text = "\n".join(text for path in fields for text in get_text_at_path(checked, path))
