@@ -69,6 +69,14 @@ READS: dict[str, Read] = {
         neighbours=0.5,
     ),
     "records of a person": lambda m, t: m.records(t, subject_keys="ann"),
+    "records of a person, compared": lambda m, t: m.records(
+        t, subject_keys="ann", where=[(("n", "deep"), ">", 30)]
+    ),
+    "records by key": lambda m, t: m.records(t, record_keys=["plan", "none"]),
+    "records under a prefix": lambda m, t: m.records(t, key_prefix="pla", limit=10),
+    "words under a prefix": lambda m, t: m.recall(t, text="second", key_prefix="pla"),
+    "keys under a prefix": lambda m, t: m.record_keys(t, prefix="p", limit=10),
+    "keys behind one": lambda m, t: m.record_keys(t, after="key-9", limit=10),
     "history": lambda m, t: m.history(t, record_key="plan"),
     "tombstones": lambda m, t: m.erasure_history(t, limit=10),
     "tombstones of a person": lambda m, t: m.erasure_history(t, subject_key="cid", limit=10),

@@ -1,7 +1,7 @@
 """Run LangGraph's own tests of its stores, unchanged, against ours.
 
     pip download --no-binary :all: --no-deps langgraph-checkpoint langgraph-checkpoint-postgres
-    python tests/peers/langgraph_suite.py FOLDER [PYTEST ARGUMENT ...]
+    PYTHONPATH=.:tests/support python tests/peers/langgraph_suite.py FOLDER [PYTEST ARGUMENT ...]
 
 FOLDER is where one of the two source distributions was unpacked; pytest-mock must be installed. The
 tests are copied to a folder of their own and run there with this file as a plugin, which puts
@@ -132,6 +132,7 @@ def main(folder: str, *arguments: str) -> int:
         shutil.copytree(Path(folder) / "tests", Path(place) / "tests")
         paths = [ROOT, ROOT / "tests" / "support", ROOT / "tests" / "peers"]
         options = ["asyncio_mode=auto", "asyncio_default_fixture_loop_scope=function"]
+        options.append("pytest_alembic_tests_path=none")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "langgraph_suite"]
         command += [word for option in options for word in ("-o", option)]
         files = ("tests/test_store.py", "tests/test_async_store.py")
