@@ -79,7 +79,10 @@ declare
     subjectless boolean;
     sourceless boolean;
 begin
-    if tg_relid <> 'memory.records'::regclass then
+    -- Where the table is partitioned, a row trigger fires as one of the partition.
+    if tg_relid <> 'memory.records'::regclass
+        and pg_partition_root(tg_relid) is distinct from 'memory.records'::regclass
+    then
         raise exception 'this trigger belongs to memory.records' using errcode = 'ME009';
     end if;
     perform set_config('app.current_tenant', new.tenant_key, true);

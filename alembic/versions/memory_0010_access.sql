@@ -60,12 +60,14 @@ declare
     caller text := current_setting('app.current_tenant', true);
     lifted boolean := false;
 begin
-    if tg_relid not in ('memory.records'::regclass, 'memory.subjects'::regclass) then
+    if tg_relid not in ('memory.records'::regclass, 'memory.subjects'::regclass)
+        and pg_partition_root(tg_relid) is distinct from 'memory.records'::regclass
+    then
         raise exception 'this trigger belongs to memory.records and memory.subjects'
             using errcode = 'ME009';
     end if;
     perform set_config('app.current_tenant', old.tenant_key, true);
-    if tg_table_name = 'records' then
+    if tg_relid <> 'memory.subjects'::regclass then
         lifted := cardinality(memory.held_among(old.tenant_key, array[old.record_id])) = 0;
     elsif tg_op = 'UPDATE' then
         lifted := not exists (
@@ -113,7 +115,10 @@ create function memory.claim_installation(check_value text) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set row_security = on as $$
 begin
-    update memory.installation set pepper_check = check_value where pepper_check is null;
+    -- Not even an UPDATE of no row: on a replica what only reads asks this too.
+    if exists (select from memory.installation where pepper_check is null) then
+        update memory.installation set pepper_check = check_value where pepper_check is null;
+    end if;
     return exists (select from memory.installation where pepper_check = check_value);
 end $$;
 

