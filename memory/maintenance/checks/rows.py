@@ -17,9 +17,12 @@ from memory.repositories import tenancy
 __all__ = ["check_rows"]
 
 _PAGE: Final = 5_000
+# The "offset 0" in every "exists" keeps it a probe for each row: without it each page would read
+# the whole tenant into a hash table, and the check as a whole would be quadratic.
 _NO_RECORD: Final = """
 not exists (
-    select from memory.records as r where r.tenant_key = $1 and r.record_id = x.{column}
+    select from memory.records as r
+    where r.tenant_key = $1 and r.record_id = x.{column} offset 0
 )
 """
 
@@ -29,7 +32,7 @@ cross join lateral (
     select from memory.subjects as s
     where s.tenant_key = $1 and s.subject_hash = l.subject_hash and s.held offset 0
 ) as s
-where l.tenant_key = $1 and l.record_id = x.record_id
+where l.tenant_key = $1 and l.record_id = x.record_id offset 0
 """
 _DECIDED: Final = """
 (
@@ -100,11 +103,12 @@ _TABLES: Final = (
             "subject_missing": """
 not exists (
     select from memory.record_subjects as l
-    where l.tenant_key = $1 and l.record_id = x.record_id
+    where l.tenant_key = $1 and l.record_id = x.record_id offset 0
 )""",
             "derived_sourceless": """
 x.origin = 'derived' and not exists (
-    select from memory.provenance as p where p.tenant_key = $1 and p.derived_id = x.record_id
+    select from memory.provenance as p
+    where p.tenant_key = $1 and p.derived_id = x.record_id offset 0
 )""",
             "subject_not_inherited": """
 x.origin = 'derived' and exists (
@@ -117,12 +121,14 @@ x.origin = 'derived' and exists (
         select k.subject_key from memory.record_subjects as k
         where k.tenant_key = $1 and k.record_id = x.record_id
     )
+    offset 0
 )""",
             "hold_missing": f"not x.held and exists ({_HELD})",
             "hold_stale": f"x.held and not exists ({_HELD})",
             "postings_missing": """
 x.term_count > 0 and not exists (
-    select from memory.postings as w where w.tenant_key = $1 and w.record_id = x.record_id
+    select from memory.postings as w
+    where w.tenant_key = $1 and w.record_id = x.record_id offset 0
 )""",
         },
     ),
@@ -135,7 +141,7 @@ x.term_count > 0 and not exists (
             "subject_two_hashes": """
 exists (
     select from memory.record_subjects as k where k.tenant_key = $1
-        and k.subject_key = x.subject_key and k.subject_hash < x.subject_hash
+        and k.subject_key = x.subject_key and k.subject_hash < x.subject_hash offset 0
 )""",
         },
     ),
