@@ -223,13 +223,17 @@ async def _living(connect: Open) -> AsyncIterator[AsyncConnection]:
     So is one that a cancelled call is closing still: a host that cancels again and again until the
     call has ended, as anyio does, may see it go back before that.
     """
-    async with connect() as connection:
-        sync = connection.sync_connection
-        driver = None if sync is None else sync.connection.driver_connection
-        if driver is not None and driver.is_closed():
-            await connection.invalidate()
-            await connection.get_raw_connection()
-        yield connection
+    while True:
+        async with connect() as connection:
+            sync = connection.sync_connection
+            driver = None if sync is None else sync.connection.driver_connection
+            if driver is not None and driver.is_closed():
+                # Given back and checked out anew: one that replaces it in place would have the
+                # server's isolation level.
+                await connection.invalidate()
+                continue
+            yield connection
+            return
 
 
 @asynccontextmanager

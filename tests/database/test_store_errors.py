@@ -309,6 +309,22 @@ async def test_a_database_with_a_stricter_default_changes_nothing(
     assert "records" not in await rows_of(inspector, tenant)
 
 
+async def test_a_connection_that_replaces_one_that_died_has_the_level_of_the_others(
+    shared: Database, inspector: Connection, tenant: str
+) -> None:
+    """An erasure is refused in any level but READ COMMITTED."""
+    settings = {
+        "application_name": "victim",
+        "default_transaction_isolation": "serializable",
+    }
+    async with opened(shared.app_url, settings=settings, pool_size=2) as memory:
+        await memory.remember(tenant, text=TEXT, subject_keys=PERSON)
+        for pid in await backends(inspector, waiting=False):
+            await inspector.execute("select pg_terminate_backend($1, 5000)", pid)
+        assert (await memory.forget(tenant, subject_key=PERSON)).counts.records == 1
+    assert "records" not in await rows_of(inspector, tenant)
+
+
 async def test_a_failure_worth_another_try_is_tried_again_and_others_are_not(
     shared: Database,
 ) -> None:
