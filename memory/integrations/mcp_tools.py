@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
@@ -43,8 +43,8 @@ class Stored:
     """A memory as it was stored; ``masked`` counts what redaction took out, by kind."""
 
     record_id: str
-    text: str
-    masked: dict[str, int]
+    text: str = field(repr=False)
+    masked: dict[str, int] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +54,9 @@ class Match:
     record_id: str
     origin: Literal["remembered", "derived"]
     kind: str
-    text: str
-    subject_keys: list[str]
-    metadata: dict[str, Any]
+    text: str = field(repr=False)
+    subject_keys: list[str] = field(repr=False)
+    metadata: dict[str, Any] = field(repr=False)
     occurred_at: str
     score: float
 
@@ -82,7 +82,7 @@ class Erasure:
     memories: int
     derived: int
     bystanders: int
-    bystander_keys: list[str]
+    bystander_keys: list[str] = field(repr=False)
     held: int
     deferred: bool
     outstanding: list[str]
@@ -92,7 +92,7 @@ class Erasure:
 class Export:
     """A part of what is held about a person; ``more`` is whether something comes behind it."""
 
-    entries: list[dict[str, Any]]
+    entries: list[dict[str, Any]] = field(repr=False)
     more: bool
 
 
@@ -100,7 +100,7 @@ class Export:
 class History:
     """Tombstones, newest first: hashes, codes and counts."""
 
-    tombstones: list[dict[str, Any]]
+    tombstones: list[dict[str, Any]] = field(repr=False)
 
 
 class Tools:

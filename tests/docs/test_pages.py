@@ -165,9 +165,10 @@ def test_files_and_extras_that_the_readme_names_exist(readme: Page, root: Path) 
     assert {"examples/quickstart.py", "examples/replay.py"} <= set(files)
     assert [file for file in files if not (root / file).is_file()] == []
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    extras = re.findall(r"'\.\[(\w+)\]'|extra `(\w+)`", readme.text)
+    extras = re.findall(r"'\.\[(\w+)\]'|extra `([\w-]+)`", readme.text)
     named = {first or second for first, second in extras}
-    assert named == {"cli", "dev", "embedded", "examples", "local"}
+    frameworks = {"google-adk", "langgraph", "mcp", "openai-agents", "otel"}
+    assert named == {"cli", "dev", "embedded", "examples", "local"} | frameworks
     assert named <= project["optional-dependencies"].keys()
 
 
