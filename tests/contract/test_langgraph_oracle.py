@@ -100,7 +100,7 @@ async def same(store: Store, tenant: str, batches: list[list[Any]]) -> None:
                 assert plain(got, theirs) == plain(want, theirs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(BATCHES)
 def test_the_in_memory_store_answers_as_theirs(batches: list[list[Any]]) -> None:
     asyncio.run(same(InMemoryStore(), "acme", batches))
@@ -109,7 +109,7 @@ def test_the_in_memory_store_answers_as_theirs(batches: list[list[Any]]) -> None
 def test_the_postgresql_store_answers_as_theirs(database: Database) -> None:
     with asyncio.Runner() as runner, closing(Runs(runner, database)) as runs:
 
-        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
         @given(BATCHES)
         def check(batches: list[list[Any]]) -> None:
             runs.run(batches)
