@@ -168,7 +168,7 @@ def test_files_and_extras_that_the_readme_names_exist(readme: Page, root: Path) 
     extras = re.findall(r"'\.\[(\w+)\]'|extra `([\w-]+)`", readme.text)
     named = {first or second for first, second in extras}
     frameworks = {"google-adk", "langgraph", "mcp", "openai-agents", "otel"}
-    assert named == {"cli", "dev", "embedded", "examples", "local"} | frameworks
+    assert named == {"cli", "dev", "docs", "embedded", "examples", "local"} | frameworks
     assert named <= project["optional-dependencies"].keys()
 
 
