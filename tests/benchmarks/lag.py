@@ -77,7 +77,7 @@ def figures(times: Sequence[float]) -> dict[str, float]:
 async def main() -> None:
     parser = options("Measure how long an erased person stays visible on a replica.")
     arguments = parser.parse_args()
-    count = 3 if arguments.quick else 100
+    count = 2 if arguments.quick else 100
     async with embedded.serve() as server:
         with (
             tempfile.TemporaryDirectory(prefix="lag-") as folder,

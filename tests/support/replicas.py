@@ -63,6 +63,8 @@ def replica(primary: embedded.Server, folder: Path) -> Iterator[Pair]:
         check=True,
         cwd=folder,
         user=user,
+        # It warns of the primary's socket, which lies in its data directory.
+        stderr=subprocess.PIPE,
     )
     # The primary's socket lies in its data directory, and its lock file came along.
     (data / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
