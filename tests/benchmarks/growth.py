@@ -36,12 +36,12 @@ from servers import Postgres
 
 SETTINGS: Final = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 QUICK: Final = Plan(
-    sizes=(100, 400, 1_000),
-    calls=3,
-    people=(10, 40, 100),
+    sizes=(100, 500),
+    calls=2,
+    people=(10, 50),
     build_memory="64MB",
-    index_from=1_000,
-    exact_up_to=400,
+    index_from=500,
+    exact_up_to=100,
 )
 
 

@@ -28,14 +28,14 @@ EVERYWHERE = {
 def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
     found = quick_run("growth.py")
     by_name = found["verbs"]
-    assert {name for name, points in by_name.items() if len(points) == 3} == EVERYWHERE | {
+    assert {name for name, points in by_name.items() if len(points) == 2} == EVERYWHERE | {
         "forget, a record of a growing person"
     }
-    assert by_name["recall across the tenant by vector, exact"].keys() == {"100", "400"}
-    assert by_name["recall across the tenant by vector, HNSW"].keys() == {"1000"}
+    assert by_name["recall across the tenant by vector, exact"].keys() == {"100"}
+    assert by_name["recall across the tenant by vector, HNSW"].keys() == {"500"}
     assert found["exponents"].keys() == by_name.keys()
-    assert found["sizes"].keys() == {"100", "400", "1000"}
-    assert "index_build_us" in found["sizes"]["1000"]
+    assert found["sizes"].keys() == {"100", "500"}
+    assert "index_build_us" in found["sizes"]["500"]
 
 
 def test_an_exponent_is_the_slope_of_the_logarithms() -> None:

@@ -59,7 +59,7 @@ async def test_a_page_reads_as_much_of_a_large_tenant_as_of_a_small_one(
     await owner.execute("set enable_seqscan = off; set enable_sort = off; set jit = off")
     await owner.execute("select set_config('app.current_tenant', 'acme', false)")
     small = await pages_read(owner)
-    await fill(database, 1_001, 20_000)
+    await fill(database, 1_001, 12_000)
     large = await pages_read(owner)
     await owner.close()
     for name, read in large.items():

@@ -13,7 +13,7 @@ from memory import Memory, PostgresStore
 from partitions import PARTITIONED, migrate_partitioned
 from servers import Database, Postgres
 
-PARTS = 3
+PARTS = 2
 TENANTS = ("shop", "clinic", "school", "bank")
 
 
