@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from effort import tries
 from memory.fingerprint import tombstone_digest
 from memory.ids import uuid7
 from memory.types import Tombstone
@@ -33,7 +34,7 @@ from rawsql import (
 )
 from servers import Database
 
-ROUNDS = 200
+ROUNDS = tries(200)
 # A deadlock or serialization failure, or an end of a deferred foreign key that vanished meanwhile.
 AGAIN = {*RETRYABLE, "23503"}
 UNKNOWN_SOURCE = "ME006"

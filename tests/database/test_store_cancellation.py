@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from effort import tries
 from memory import ConflictError, Memory, MemoryServiceError, Record
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
@@ -18,7 +19,7 @@ from rawsql import Connection
 from servers import Database
 from stores import broken_rules, image
 
-TRIES = 200
+TRIES = tries(200)
 LEFT = (
     "select coalesce(current_setting('app.current_tenant', true), ''),"
     " coalesce(current_setting('memory.erasure', true), ''),"

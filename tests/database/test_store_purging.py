@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from effort import tries
 from memory import Memory, PartialErasureError, StoreUnavailableError
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
@@ -20,7 +21,7 @@ from rawsql import Connection
 from servers import Database
 from stores import record_statements
 
-INTERLEAVINGS = 200
+INTERLEAVINGS = tries(200)
 
 
 class Index:

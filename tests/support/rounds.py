@@ -16,6 +16,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from effort import tries
 from memory import LegalHoldError, Memory, PartialErasureError, Receipt, Record, TenantMemory
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
@@ -23,7 +24,7 @@ from rawsql import Connection, act
 from servers import Database
 from stores import broken_rules, mentions, rows_of
 
-ROUNDS, FEWER = 200, 80
+ROUNDS, FEWER = tries(200), tries(80)
 AT_ONCE = 6
 
 
