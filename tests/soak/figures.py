@@ -51,12 +51,14 @@ def times(took: list[float]) -> dict[str, Any]:
     return {"n": len(took), **{f"p{q}": round(cuts[q - 1] * 1e3, 1) for q in (50, 95, 99)}}
 
 
-def slope(points: list[tuple[float, int]]) -> dict[str, float]:
+def slope(points: list[tuple[float, int]]) -> dict[str, Any]:
     """A client's resident megabytes, and by how many a minute they grow once it is warm."""
     warm = points[len(points) // 3 :]
     megabytes = [size / 1e6 for _, size in warm]
     line = statistics.linear_regression([at / 60 for at, _ in warm], megabytes)
+    at_minute = {int((at - points[0][0]) // 60): round(size / 1e6, 1) for at, size in points}
     return {
+        "mb_at_minute": list(at_minute.values()),
         "minutes": round((points[-1][0] - points[0][0]) / 60, 1),
         "first_mb": round(points[0][1] / 1e6, 1),
         "last_mb": round(points[-1][1] / 1e6, 1),

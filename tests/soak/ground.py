@@ -43,12 +43,12 @@ class Disk:
         """Leave no room: the next page of a table or of the log is refused."""
         with (self.folder / "ballast").open("wb") as file:
             free = os.statvfs(self.folder)
-            block = bytes(1 << 20)
             with contextlib.suppress(OSError):
                 os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_bsize)
+            file.seek(0, os.SEEK_END)
             with contextlib.suppress(OSError):
-                for _ in range(free.f_bavail * free.f_bsize >> 20):
-                    os.write(file.fileno(), block)
+                while True:
+                    os.write(file.fileno(), bytes(free.f_bsize))
 
     def empty(self) -> None:
         (self.folder / "ballast").unlink(missing_ok=True)
