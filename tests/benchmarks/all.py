@@ -10,7 +10,7 @@ same memories, with an HNSW index, taking turns. A figure is the median of the r
 median of the rounds' ratios. Erasure: see ``erosion.py``; each on an embedded server of its own,
 whose files are read. Nothing leaves the machine: a guard refuses every other connection.
 
-Prints tables, then JSON. ``--quick`` only shows that it runs.
+Prints tables, then JSON; what begins goes to the error output. ``--quick`` only shows that it runs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,10 @@ async def measured(names: Sequence[str], database: str | None, plan: speed.Plan)
         places = {
             name: await stack.enter_async_context(opened(server, name, vectors)) for name in names
         }
-        run = speed.Speed(plan=plan, places=places, vectors=vectors)
+        quiet = plan is speed.QUICK
+        run = speed.Speed(
+            plan=plan, places=places, vectors=vectors, say=str if quiet else _progress
+        )
         figures = await run.run()
         GUARD.check()
         return {
@@ -63,6 +67,10 @@ async def eroded(names: Sequence[str], amount: erosion.Amount) -> dict[str, Any]
     found = {name: await erosion.erode(name, amount) for name in names if name != "raw"}
     GUARD.check()
     return found
+
+
+def _progress(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
 
 
 def tables(found: Mapping[str, Any]) -> Iterator[str]:

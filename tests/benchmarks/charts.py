@@ -12,7 +12,7 @@ __all__ = ["Bar", "bars", "curves"]
 
 COLOURS: Final = ("#0b6e4f", "#8d99ae", "#c8553d", "#e0a030", "#3d5a80", "#7b2d8b", "#444444")
 _WIDTH: Final = 1_060
-_LEFT, _RIGHT, _TOP, _BOTTOM = 90, 360, 50, 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 120, 340, 50, 60
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,8 @@ class Speed:
     plan: Plan
     places: Mapping[str, tuple[Contender, Database]]
     vectors: Vectors
+    say: Callable[[str], object] = str
+    """Called with what begins."""
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     found: dict[str, dict[str, float]] = field(default_factory=dict)
 
@@ -89,13 +91,15 @@ class Speed:
         told = [self.told(f"p:{n % self.plan.people}") for n in range(self.plan.others)]
         # By person, as one of them takes a batch of one person's.
         told.sort(key=lambda one: one.person)
-        for contender, database in self.places.values():
+        for name, (contender, database) in self.places.items():
+            self.say(f"filling {name}")
             for start in range(0, len(told), _BATCH):
                 await contender.ingest(told[start : start + _BATCH])
             await settle(database)
 
     async def take(self, verb: str, rounds: int, jobs: Callable[[int], Jobs]) -> None:
         """Time the jobs of each round by each contender, in another order every round."""
+        self.say(verb)
         for _, database in self.places.values():
             await settle(database)
         for number in range(-1, rounds):
