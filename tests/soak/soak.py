@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -97,6 +98,8 @@ async def soak(given: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> int:
     given = options().parse_args()
+    # As an interrupt: the server, the pooler and the mount go with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given.quick:
         given.minutes, given.clients, given.tasks = 0.2, 2, 3
         given.every, given.disk, given.pause = 0.7, 300, 0.1
