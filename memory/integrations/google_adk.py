@@ -13,16 +13,19 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from google.adk.events.event import Event
-from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
-from google.adk.memory.memory_entry import MemoryEntry
-from google.adk.sessions.session import Session
-from google.genai import types
-
 from memory import validation
-from memory.errors import InvalidInputError
+from memory.errors import InstallError, InvalidInputError
 from memory.service import Item, TenantMemory
 from memory.types import Record
+
+try:
+    from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.sessions.session import Session
+    from google.genai import types
+except ImportError:
+    raise InstallError("needs: pip install 'erasable-memory[google-adk]'") from None
 
 __all__ = ["ErasableMemoryService"]
 

@@ -15,17 +15,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.mcpserver.tools import Tool
-from pydantic import ValidationError
-
 from memory import validation
 from memory.errors import InstallError, InvalidInputError, MemoryServiceError
-from memory.integrations.mcp_tools import ANNOTATIONS, Tools
 from memory.ports import DerivedIndex, Embedder
 from memory.service import Memory, TenantMemory
 from memory.stores.postgres import PostgresStore
+
+try:
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool
+    from pydantic import ValidationError
+
+    from memory.integrations.mcp_tools import ANNOTATIONS, Tools
+except ImportError:
+    raise InstallError("needs: pip install 'erasable-memory[mcp]'") from None
 
 __all__ = ["main", "memory_server"]
 

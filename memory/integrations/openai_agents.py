@@ -15,16 +15,19 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from agents.items import TResponseInputItem
-from agents.memory import SessionSettings
-from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
-
 from memory import validation
-from memory.errors import InvalidInputError, UnknownRecordError
+from memory.errors import InstallError, InvalidInputError, UnknownRecordError
 from memory.ids import uuid7
 from memory.service import Item, TenantMemory
 from memory.service.base import utc_now
 from memory.types import Record
+
+try:
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+except ImportError:
+    raise InstallError("needs: pip install 'erasable-memory[openai-agents]'") from None
 
 __all__ = ["MemorySession"]
 

@@ -1,21 +1,11 @@
-"""LangGraph's store without its extra, and operations that no store knows."""
+"""LangGraph's store: operations that no store knows."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-
 import pytest
 
-from memory import InstallError, InvalidInputError, Memory
+from memory import InvalidInputError, Memory
 from memory.integrations.langgraph import ErasableStore
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langgraph.store.base", None)
-    monkeypatch.delitem(sys.modules, "memory.integrations.langgraph")
-    with pytest.raises(InstallError, match=r"erasable-memory\[langgraph\]"):
-        importlib.import_module("memory.integrations.langgraph")
 
 
 async def test_what_no_operation_can_mean_is_refused() -> None:
