@@ -29,7 +29,8 @@ def certificate(
     tenant: Tenant,
     subject: Subject,
     erasure: Annotated[
-        UUID | None, typer.Option(help="Of this erasure; else of the newest of the person.")
+        UUID | None,
+        typer.Option(help="Of this erasure; else of the person's newest that took something."),
     ] = None,
     controller: Annotated[str, typer.Option(help="Who issues it: a line of yours.")] = "",
     reference: Annotated[str, typer.Option(help="A case number: a line of yours.")] = "",
@@ -53,6 +54,9 @@ def certificate(
     if not found.stones:
         say("memory: there is no tombstone of it: nothing to certify")
         finish(True)
+    if not any(map(_took, found.stones)):
+        others = "; others of the person did (--erasure): " + ", ".join(map(str, found.others))
+        say(f"memory: this erasure took nothing{others if found.others else ', and no other did'}")
     run(
         _write(
             found,
@@ -72,6 +76,8 @@ def certificate(
 @dataclass(frozen=True, kw_only=True)
 class _Found:
     stones: list[Tombstone]
+    others: tuple[UUID, ...] = ()
+    """The person's other erasures that took something, newest first."""
     indexes: tuple[IndexState, ...] = ()
     deferred: bool = False
 
@@ -79,15 +85,22 @@ class _Found:
 async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUID | None) -> _Found:
     async with opened(context) as memory:
         key = subject_key(subject)
-        stones = await _tombstones(memory, tenant, key)
-        if erasure is None and stones:
-            erasure = stones[0].erasure_id
-        stones = [stone for stone in stones if stone.erasure_id == erasure]
+        known = await _tombstones(memory, tenant, key)
+        # A request that is repeated leaves a newer tombstone, of nothing.
+        took = list(dict.fromkeys(stone.erasure_id for stone in known if _took(stone)))
+        if erasure is None and known:
+            erasure = took[0] if took else known[0].erasure_id
+        stones = [stone for stone in known if stone.erasure_id == erasure]
         if not stones or erasure is None:
             return _Found(stones=[])
         deferred = await _waits(memory, tenant, key, erasure)
     indexes = await purges_of(database_url(), tenant_key=tenant, erasure_id=erasure)
-    return _Found(stones=stones, indexes=indexes, deferred=deferred)
+    others = tuple(other for other in took if other != erasure)
+    return _Found(stones=stones, others=others, indexes=indexes, deferred=deferred)
+
+
+def _took(stone: Tombstone) -> bool:
+    return bool(stone.memories or stone.derived)
 
 
 async def _tombstones(memory: Memory, tenant: str, key: str) -> list[Tombstone]:

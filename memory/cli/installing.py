@@ -56,6 +56,7 @@ async def _serve(path: Path | None, postgres_version: int, json: bool) -> None:
             as_json(asdict(server))
         else:
             print_line(f"application  {server.url}")
+            print_line(f"operator     {server.operator_url}")
             print_line(f"owner        {server.owner_url}")
             print_line(f"superuser    {server.superuser_url}")
             print_line(f"data         {server.data_directory}")

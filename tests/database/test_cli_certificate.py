@@ -7,6 +7,7 @@ import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -30,7 +31,7 @@ def command(database: Database, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("MEMORY_SUBJECT_PEPPER", "planted-pepper")
     monkeypatch.setenv("MEMORY_DATABASE_URL", database.app_url)
 
-    def run(*arguments: str | Path) -> int:
+    def run(*arguments: str | Path | UUID) -> int:
         code = app(list(map(str, arguments)), standalone_mode=False, obj=Plugs())
         return code if isinstance(code, int) else 0
 
@@ -90,6 +91,30 @@ def test_the_page_says_what_is_outstanding_now(
         assert command("certificate", "shop", *nobody, "--output", page) == 1
     assert not page.exists()
     assert "planted" not in "".join(capsys.readouterr())
+
+
+def test_a_request_that_is_repeated_is_not_what_the_page_is_of(
+    settled: Database, command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def again() -> tuple[UUID, UUID]:
+        async with opened(settled) as memory:
+            nothing = await memory.forget("shop", subject_key="planted-dan")
+            await memory.forget("shop", subject_key="planted-misspelt")
+            _, took = await memory.erasure_history("shop", subject_key="planted-dan")
+            return nothing.erasure_id, took.erasure_id
+
+    nothing, took = asyncio.run(again())
+    page = tmp_path / "page.html"
+    assert command("certificate", "shop", "planted-dan", "--output", page) == 0
+    assert str(took) in shown(page)
+    assert str(nothing) not in shown(page)
+    assert capsys.readouterr().err == ""
+    command("certificate", "shop", "planted-dan", "--erasure", nothing, "--output", page)
+    assert str(nothing) in shown(page)
+    said = f"memory: this erasure took nothing; others of the person did (--erasure): {took}\n"
+    assert capsys.readouterr().err == said
+    command("certificate", "shop", "planted-misspelt", "--output", page)
+    assert "took nothing, and no other did\n" in capsys.readouterr().err
 
 
 def test_a_page_and_a_stream_are_verified_without_the_database(
