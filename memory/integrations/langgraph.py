@@ -19,15 +19,9 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from memory import validation
-from memory.errors import (
-    ConflictError,
-    InstallError,
-    InvalidInputError,
-    LegalHoldError,
-    PartialErasureError,
-    UnknownRecordError,
-)
+from memory.errors import ConflictError, InstallError, InvalidInputError
 from memory.integrations import langgraph_items as items
+from memory.integrations.langgraph_erasing import Eraser
 from memory.metadata import metadata
 from memory.service import Item, TenantMemory
 from memory.service.base import utc_now
@@ -112,8 +106,10 @@ class ErasableStore(BaseStore):
     without one everything before ``offset`` is read. Of a filter's operators ``$eq`` and ``$ne``
     compare JSON values, the others numbers with numbers and strings with strings.
 
-    *TTL*: what has expired is hidden at once, as with ``omit_expired``, and erased by
-    :meth:`sweep_ttl`, or by ``memory.expire`` in a nightly job.
+    *TTL*: what has expired is hidden at once, as with ``omit_expired``, and erased, every version,
+    by :meth:`sweep_ttl`. ``memory.expire`` erases the versions that were put with a TTL only.
+
+    Stores of one tenant share their items if they have the same ``kind``, and none otherwise.
 
     The synchronous methods are for other threads: in the event loop's own they raise
     ``asyncio.InvalidStateError``. Each call is on its own: one that fails fails no other.
@@ -147,7 +143,7 @@ class ErasableStore(BaseStore):
         subjects: Subjects | int | None = None,
         fields: Sequence[str] = ("$",),
         ttl: TTLConfig | None = None,
-        kind: str = "langgraph",
+        kind: str = items.KIND,
         strategy: Strategy | Literal["auto"] = "auto",
         reason: Reason = "operator",
         clock: Callable[[], datetime] = utc_now,
@@ -157,6 +153,8 @@ class ErasableStore(BaseStore):
         self._fields = tuple(fields)
         self.ttl_config = ttl
         self._kind = validation.kind(kind)
+        self._keys = items.Keys(self._kind)
+        self._eraser = Eraser(self.tenant, self._keys)
         self._reader = Reader(
             self.tenant,
             kind=self._kind,
@@ -186,7 +184,8 @@ class ErasableStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: reads see what was there before, of two puts of a key the last counts.
 
-        Puts are one transaction. Each delete is one of its own, before them.
+        Puts are one transaction. Each delete is one of its own, before them, also of a key that is
+        put again after it.
         """
         self._loop = asyncio.get_running_loop()
         given = list(ops)
@@ -195,43 +194,37 @@ class ErasableStore(BaseStore):
                 raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - as theirs do
             validate_op_namespace(op)
         results: list[Result] = [None] * len(given)
-        puts = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
+        writes = [op for op in given if isinstance(op, PutOp)]
+        puts = {(op.namespace, op.key): op for op in writes}
+        # Whatever is put after it: what was there before a delete is to be erased.
+        deletes = {(op.namespace, op.key): None for op in writes if op.value is None}
         kept = [op for op in puts.values() if op.value is not None]
         drafts = [self.draft(op.namespace, op.key, op.value or {}, op.index) for op in kept]
-        if len(puts) < len(given):
+        if len(writes) < len(given):
             async with self._reading:
                 await self._reader.read(given, results)
         if puts:
             async with self._writing:
-                await self._delete([key for key, op in puts.items() if op.value is None])
+                lines = [self._keys.record_key(*place) for place in deletes]
+                await self._eraser.delete(lines, self._reason)
                 await self._put(drafts, [op.ttl for op in kept])
         return results
 
     async def arecord(self, namespace: Namespace, key: str) -> Record | None:
         """Return the record that holds an item: to derive from it, or to see whom it is about."""
-        wanted = items.record_key(namespace, key)
+        validate_op_namespace(GetOp(namespace, key))
+        wanted = self._keys.record_key(namespace, key)
         return (await self._reader.current([wanted])).get(wanted)
 
     async def sweep_ttl(self) -> int:
         """Erase what has expired, as ``memory.expire`` does, the tenant's other records included.
 
-        Returns how many records that were, versions and what was derived from them counted.
+        And every old version of an item that is no more: it has expired, or ``memory.expire`` or
+        an erasure took its newest version. What a hold keeps is passed by. Reads the versions of
+        all items. Returns how many records went, what was derived from them counted; raises
+        ``PartialErasureError`` at the end.
         """
-        return (await self.tenant.expire()).counts.records
-
-    async def _delete(self, keys: Iterable[tuple[Namespace, str]]) -> None:
-        kept: LegalHoldError | PartialErasureError | None = None
-        for namespace, key in keys:
-            line = items.record_key(namespace, key)
-            for record in await self.tenant.history(record_key=line, include_expired=True):
-                try:
-                    await self.tenant.forget_record(record_id=record.record_id, reason=self._reason)
-                except UnknownRecordError:  # somebody else's erasure took it
-                    continue
-                except (LegalHoldError, PartialErasureError) as error:
-                    kept = kept or error
-        if kept is not None:
-            raise kept
+        return await self._eraser.sweep()
 
     async def _put(self, drafts: Sequence[Item], ttls: Sequence[float | None]) -> None:
         if not drafts:
@@ -293,7 +286,7 @@ class ErasableStore(BaseStore):
             subject_keys=self._subjects(namespace, key, checked),
             kind=self._kind,
             metadata={"value": checked},
-            record_key=validation.key(items.record_key(namespace, key), "key"),
+            record_key=validation.key(self._keys.record_key(namespace, key), "key"),
             searchable=searchable,
         )
 

@@ -13,21 +13,10 @@ from typing import Any, Final
 from memory.errors import InvalidInputError
 from memory.types import Operator, Record
 
-__all__ = [
-    "ROOT",
-    "beginning",
-    "behind",
-    "created_at",
-    "later",
-    "literal",
-    "matches",
-    "record_key",
-    "split",
-    "where",
-]
+__all__ = ["KIND", "Keys", "created_at", "later", "literal", "matches", "where"]
 
-ROOT: Final = "langgraph:"
-"""What the keys of records begin with, so that a host's own keys are none of LangGraph's."""
+KIND: Final = "langgraph"
+"""The kind of the records of a store that is given none."""
 
 Namespace = tuple[str, ...]
 Condition = tuple[tuple[str, ...], Operator, Any]
@@ -42,28 +31,32 @@ _OPERATORS: Final[dict[str, Operator]] = {
 }
 
 
-def record_key(namespace: Sequence[str], key: str) -> str:
-    """Return the key of the record that holds an item."""
-    return f"{ROOT}{'.'.join(namespace)}..{key}"
+class Keys:
+    """The keys of the records of one kind of items: no two kinds share one, nor does a host."""
 
+    def __init__(self, kind: str) -> None:
+        # No kind holds a slash or a colon, so that no key begins with two roots.
+        self.root = f"{KIND}:" if kind == KIND else f"{KIND}/{kind}:"
 
-def split(key: str) -> tuple[Namespace, str] | None:
-    """Return the namespace and key of a record's key; None where it is not an item's."""
-    namespace, separator, rest = key.removeprefix(ROOT).partition("..")
-    if not key.startswith(ROOT) or not separator:
-        return None
-    return tuple(namespace.split(".")) if namespace else (), rest
+    def record_key(self, namespace: Sequence[str], key: str) -> str:
+        """Return the key of the record that holds an item."""
+        return f"{self.root}{'.'.join(namespace)}..{key}"
 
+    def split(self, key: str) -> tuple[Namespace, str] | None:
+        """Return the namespace and key of a record's key; None where it is not an item's."""
+        namespace, separator, rest = key.removeprefix(self.root).partition("..")
+        if not key.startswith(self.root) or not separator:
+            return None
+        return tuple(namespace.split(".")) if namespace else (), rest
 
-def beginning(namespace: Sequence[str]) -> str:
-    """Return what the keys of everything under a namespace begin with."""
-    return f"{ROOT}{'.'.join(namespace)}." if namespace else ROOT
+    def beginning(self, namespace: Sequence[str]) -> str:
+        """Return what the keys of everything under a namespace begin with."""
+        return f"{self.root}{'.'.join(namespace)}." if namespace else self.root
 
-
-def behind(namespace: Sequence[str], *, deeper: bool) -> str:
-    """Return a bound above every key of a namespace and, if ``deeper``, of those under it."""
-    # The character after the period: labels that go on with it belong to other namespaces.
-    return f"{ROOT}{'.'.join(namespace)}{'/' if deeper else './'}"
+    def behind(self, namespace: Sequence[str], *, deeper: bool) -> str:
+        """Return a bound above every key of a namespace and, if ``deeper``, of those under it."""
+        # The character after the period: labels that go on with it belong to other namespaces.
+        return f"{self.root}{'.'.join(namespace)}{'/' if deeper else './'}"
 
 
 def matches(namespace: Sequence[str], kind: str, path: Sequence[str]) -> bool:
@@ -109,6 +102,8 @@ def created_at(record: Record) -> datetime:
 
 def later(moment: datetime, minutes: float) -> datetime:
     """Return the time so many minutes later."""
+    if not isinstance(minutes, int | float) or isinstance(minutes, bool):
+        raise InvalidInputError("ttl", "must be a number of minutes")
     try:
         return moment + timedelta(minutes=minutes)
     except (OverflowError, ValueError):

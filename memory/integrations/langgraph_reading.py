@@ -34,23 +34,26 @@ class Reader:
     ) -> None:
         self._tenant = tenant
         self._kind = kind
+        self._keys = items.Keys(kind)
         self._strategy = strategy
         self._clock = clock
 
     async def read(self, ops: Sequence[Op], results: list[Result]) -> None:
         """Put the answers of those operations that read where they belong."""
         gets = {place: op for place, op in enumerate(ops) if isinstance(op, GetOp)}
-        found = await self.current(items.record_key(op.namespace, op.key) for op in gets.values())
+        found = await self.current(
+            self._keys.record_key(op.namespace, op.key) for op in gets.values()
+        )
         for place, op in gets.items():
-            record = found.get(items.record_key(op.namespace, op.key))
-            results[place] = None if record is None else Item(**_item(record))
+            record = found.get(self._keys.record_key(op.namespace, op.key))
+            results[place] = None if record is None else Item(**self._item(record))
         refreshed = [op for op in gets.values() if op.refresh_ttl]
-        keys = {items.record_key(op.namespace, op.key) for op in refreshed}
+        keys = {self._keys.record_key(op.namespace, op.key) for op in refreshed}
         await self._refresh([record for key, record in found.items() if key in keys])
         for place, other in enumerate(ops):
             if isinstance(other, SearchOp):
                 hits = await self._search(other)
-                results[place] = [SearchItem(**_item(r), score=score) for r, score in hits]
+                results[place] = [SearchItem(**self._item(r), score=score) for r, score in hits]
                 await self._refresh([record for record, _ in hits] if other.refresh_ttl else [])
             elif isinstance(other, ListNamespacesOp):
                 results[place] = await self._namespaces(other)
@@ -72,9 +75,10 @@ class Reader:
             return []
         under: dict[str, Any] = {"where": list(items.where(op.filter or {}, ("value",))) or None}
         if op.namespace_prefix:
-            under["key_prefix"] = items.beginning(op.namespace_prefix)
+            under["key_prefix"] = self._keys.beginning(op.namespace_prefix)
         else:
-            under["kinds"] = self._kind
+            # Not by the root of the keys: a search of it all then goes through an index.
+            under |= {"kinds": self._kind, "origins": "remembered"}
         last = op.offset + op.limit
         if op.query:
             if last > _PAGE:
@@ -82,21 +86,23 @@ class Reader:
             found = await self._tenant.recall(
                 text=op.query, limit=last, strategy=self._strategy, **under
             )
-            return [(hit.record, hit.score) for hit in found.hits[op.offset :]]
+            hits = [hit for hit in found.hits if self._keys.split(hit.record.record_key)]
+            return [(hit.record, hit.score) for hit in hits[op.offset :]]
         records: list[Record] = []
+        after: Record | None = None
         while len(records) < last:
-            after = records[-1] if records else None
             most = min(_PAGE, last - len(records))
             page = await self._tenant.records(after=after, limit=most, **under)
-            records += page
+            records += [record for record in page if self._keys.split(record.record_key)]
             if len(page) < most:
                 break
+            after = page[-1]
         return [(record, None) for record in records[op.offset :]]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
         starts = [items.literal(c.path) for c in conditions if c.match_type == "prefix"]
-        prefix = items.beginning(max(starts, key=len, default=()))
+        prefix = self._keys.beginning(max(starts, key=len, default=()))
         found: dict[Namespace, None] = {}
         after: str | None = None
         while len(found) < op.offset + op.limit:
@@ -105,7 +111,7 @@ class Reader:
                 if after is not None and key <= after:
                     continue
                 after = key
-                item = items.split(key)
+                item = self._keys.split(key)
                 if item is None:
                     continue
                 namespace = item[0]
@@ -115,7 +121,7 @@ class Reader:
                     found[cut] = None
                 # The rest of it has nothing to add, be it a thousand items or a million.
                 deeper = matched and bool(cut) and len(cut) == op.max_depth
-                after = items.behind(cut if deeper else namespace, deeper=deeper)
+                after = self._keys.behind(cut if deeper else namespace, deeper=deeper)
             if len(keys) < _PAGE:
                 break
         return list(found)[op.offset : op.offset + op.limit]
@@ -131,15 +137,14 @@ class Reader:
             until = items.later(self._clock(), minutes)
             await self._tenant.postpone(record_ids=some, expires_at=until)
 
-
-def _item(record: Record) -> dict[str, Any]:
-    """Return what LangGraph's item of a record has, in the names of its arguments."""
-    namespace, key = items.split(record.record_key) or ((), record.record_key)
-    value = record.metadata.get("value")
-    return {
-        "namespace": namespace,
-        "key": key,
-        "value": dict(value) if isinstance(value, Mapping) else {},
-        "created_at": items.created_at(record),
-        "updated_at": record.occurred_at,
-    }
+    def _item(self, record: Record) -> dict[str, Any]:
+        """Return what LangGraph's item of a record has, in the names of its arguments."""
+        namespace, key = self._keys.split(record.record_key) or ((), record.record_key)
+        value = record.metadata.get("value")
+        return {
+            "namespace": namespace,
+            "key": key,
+            "value": dict(value) if isinstance(value, Mapping) else {},
+            "created_at": items.created_at(record),
+            "updated_at": record.occurred_at,
+        }

@@ -348,6 +348,8 @@ async def test_wrong_labels_are_refused_in_every_operation(store, namespace) -> 
     ):
         with pytest.raises(InvalidNamespaceError):
             await store.abatch([op])
+    with pytest.raises(InvalidNamespaceError):
+        await store.arecord(namespace, "key")
     assert (await store.aget(("foo", "bar"), "key")).value == {"n": 1}
 
 
@@ -408,5 +410,57 @@ async def test_a_hosts_own_records_are_no_items(make, memory_factory) -> None:
     await store.aput(DANA, "k", {"n": 1})
     for key in ("users.dana..x", "langgraphs", "langgraph:odd", None):
         await memory.remember("acme", text="x", subject_keys="dana", record_key=key)
+        await memory.remember("acme", text="x", subject_keys="dana", kind="langgraph")
+    item = await store.arecord(DANA, "k")
+    await memory.derive("acme", kind="langgraph", text="x", sources=item)
     assert keys(await store.asearch(())) == keys(await store.asearch(DANA)) == ["k"]
+    assert keys(await store.asearch((), limit=1)) == ["k"]
+    assert await store.asearch((), query="x") == []
     assert await store.alist_namespaces() == [DANA]
+
+
+async def test_a_sweep_takes_whole_items_and_leaves_living_ones_old_versions(
+    make, memory_factory
+) -> None:
+    now = [NOW]
+    memory = memory_factory(clock=lambda: now[0])
+    store = make(memory, clock=lambda: now[0])
+    for key, ttl in (("swept", 1), ("expired", 1), ("living", None), ("held", 1)):
+        namespace = ("users", "eve" if key == "held" else "dana")
+        await store.aput(namespace, key, {"n": "OLD"})
+        await store.aput(namespace, key, {"n": "NEW"}, ttl=ttl)
+    await memory.hold("acme", subject_key="eve")
+    now[0] += timedelta(minutes=2)
+    await store.aput(DANA, "late", {"n": "OLD"})
+    await store.aput(DANA, "late", {"n": "NEW"}, ttl=1)
+    # A nightly job of the host's own takes the newest versions of two items first.
+    assert (await memory.expire("acme")).counts.memories == 2
+    now[0] += timedelta(minutes=2)
+    assert await store.sweep_ttl() == 4
+    assert await store.sweep_ttl() == 0
+    left = await memory.records("acme", include_superseded=True)
+    assert [(r.record_key, r.metadata["value"]["n"]) for r in left] == [
+        ("langgraph:users.eve..held", "OLD"),
+        ("langgraph:users.dana..living", "NEW"),
+        ("langgraph:users.dana..living", "OLD"),
+    ]
+    assert {t.reason for t in await memory.erasure_history("acme")} == {"retention_policy"}
+    assert [d.action for d in await memory.decisions("acme")] == ["hold"]
+
+
+async def test_stores_of_two_kinds_share_no_item(make, memory_factory) -> None:
+    memory = memory_factory()
+    one, two = make(memory), make(memory, kind="agents")
+    same = make(memory, kind="agents")
+    await one.aput(DANA, "k", {"of": "one"})
+    assert await two.aget(DANA, "k") is None
+    assert await two.asearch(()) == await two.asearch(DANA) == await two.alist_namespaces() == []
+    await two.aput(DANA, "k", {"of": "two"})
+    await two.aput(("users", "eve"), "k", {"of": "two"})
+    assert [(await store.aget(DANA, "k")).value["of"] for store in (one, two, same)] == [
+        "one", "two", "two",
+    ]  # fmt: skip
+    assert await one.alist_namespaces() == [DANA]
+    await two.adelete(DANA, "k")
+    assert (await one.aget(DANA, "k")).value == {"of": "one"}
+    assert keys(await two.asearch(())) == ["k"]

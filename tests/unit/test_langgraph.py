@@ -17,6 +17,8 @@ async def test_what_no_operation_can_mean_is_refused() -> None:
         (store.asearch((), offset=-1), "offset"),
         (store.aput(("a",), "k", {"n": 1}, ttl=1e300), "ttl"),
         (store.aput(("a",), "k", {"n": 1}, ttl=float("nan")), "ttl"),
+        (store.aput(("a",), "k", {"n": 1}, ttl="5"), "ttl"),
+        (store.aput(("a",), "k", {"n": 1}, ttl=True), "ttl"),
         (store.aput(("a",), "k", {"n": {1}}), "value.0"),
         (store.aput(("a",), "k" * 1024, {}), "key"),
     ):
