@@ -275,7 +275,7 @@ def create_app(memory: Memory, tenants: Mapping[str, str]) -> FastAPI:
 def from_environment() -> FastAPI:
     """Return the service of a deployment; ``MEMORY_TENANTS`` is a JSON object of digests."""
     store = PostgresStore(os.environ["MEMORY_DATABASE_URL"])
-    memory = Memory(store, subject_pepper=os.environ["MEMORY_PEPPER"])
+    memory = Memory(store, subject_pepper=os.environ["MEMORY_SUBJECT_PEPPER"])
     return create_app(memory, json.loads(os.environ["MEMORY_TENANTS"]))
 
 

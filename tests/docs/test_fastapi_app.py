@@ -173,7 +173,7 @@ def test_the_environment_makes_the_service(
 ) -> None:
     example = load("fastapi_app")
     monkeypatch.setenv("MEMORY_DATABASE_URL", database.app_url)
-    monkeypatch.setenv("MEMORY_PEPPER", "pepper")
+    monkeypatch.setenv("MEMORY_SUBJECT_PEPPER", "pepper")
     monkeypatch.setenv("MEMORY_TENANTS", json.dumps({example.digest("a key"): "shop"}))
     app = example.from_environment()
     assert example.tenant_of("a key", app.state.tenants) == "shop"

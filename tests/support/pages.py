@@ -36,6 +36,12 @@ class Block:
         return found[1] if found else None
 
     @property
+    def file(self) -> str | None:
+        """What the reader saves this as, where its first line says so: ``# vouch.py``."""
+        found = re.match(r"# (\w+\.py)\n", self.code)
+        return found[1] if found else None
+
+    @property
     def statements(self) -> list[str]:
         """The statements of an SQL block; none may hold a semicolon."""
         return [part.strip() for part in self.code.split(";") if part.strip()]
@@ -91,7 +97,9 @@ def run_page(
     with asyncio.Runner() as runner:
         try:
             for block in page.blocks("python", "sql"):
-                if block.language == "python":
+                if block.file is not None:
+                    Path(block.file).write_text(block.code)
+                elif block.language == "python":
                     place = {"name": page.path.name, "line": block.line}
                     run(block.code, **place, names=names, runner=runner)
                 elif sql:
