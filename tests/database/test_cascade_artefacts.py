@@ -101,6 +101,24 @@ async def test_artefacts_become_purges_that_know_their_people(
     assert await damage(inspector, tenant) == []
 
 
+async def test_what_another_index_calls_by_the_same_id_stays(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        ann = await remember(client, tenant, "ann")
+        bob = await remember(client, tenant, "bob")
+        await register(client, tenant, "vector-1", ann, adapter="first")
+        await register(client, tenant, "vector-1", bob, adapter="second")
+    async with acting(client, tenant):
+        await client.execute(DELETE, tenant, ann)
+    for table, adapter in (("purges", "first"), ("artefacts", "second")):
+        rows = await inspector.fetch(
+            f"select adapter from memory.{table} where tenant_key = $1", tenant
+        )
+        assert [row["adapter"] for row in rows] == [adapter]
+    assert await damage(inspector, tenant) == []
+
+
 async def test_an_artefact_of_an_unknown_record_is_refused_at_once(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:
@@ -120,3 +138,25 @@ async def test_an_artefact_of_an_unknown_record_is_refused_at_once(
         )
         == "vector-1"
     )
+
+
+async def test_a_job_registers_in_the_tenant_of_the_rows_whatever_tenant_it_says(
+    connect, client: Connection, inspector: Connection, tenant: str, neighbour: str
+) -> None:
+    async with acting(client, tenant):
+        root = await remember(client, tenant, "ann")
+    job = await connect("superuser")
+    for said in (None, neighbour):
+        async with acting(job, said):
+            await register(job, tenant, f"of-{said}", root)
+            setting = await job.fetchval("select current_setting('app.current_tenant', true)")
+            assert (setting or None) == said
+        with refused("ME006"):
+            async with acting(job, said):
+                await register(job, tenant, "of-nothing", uuid7())
+    kept = await inspector.fetch(
+        "select artefact_id from memory.artefacts where tenant_key = $1 and record_id = $2",
+        tenant,
+        root,
+    )
+    assert {row["artefact_id"] for row in kept} == {"of-None", f"of-{neighbour}"}

@@ -77,6 +77,42 @@ async def test_no_hold_and_no_block_is_lifted_without_its_decision(
     assert await damage(inspector, tenant) == []
 
 
+REPLICATED = [(lift, False) for lift in LIFTS] + [
+    (lift, True) for lift in LIFTS if lift not in ("who it is", "whose it is")
+]
+
+
+@pytest.mark.parametrize(("lift", "replica"), REPLICATED)
+async def test_a_job_that_says_another_tenant_or_none_lifts_nothing_either(
+    connect,
+    client: Connection,
+    inspector: Connection,
+    tenant: str,
+    neighbour: str,
+    lift: str,
+    replica: bool,
+) -> None:
+    job = await connect("superuser")
+    if replica:
+        await job.execute("set session_replication_role = replica")
+    async with acting(client, tenant):
+        ann = await remember(client, tenant, "ann")
+    await decided(client, "hold", tenant, "ann")
+    async with acting(client, tenant):
+        await forget(client, tenant, "ann", block=True)
+    for said in (None, neighbour):
+        with refused("ME002" if lift in ("who it is", "whose it is") else "ME010"):
+            async with acting(job, said):
+                await job.execute(LIFTS[lift], tenant)
+        with refused("ME003"):
+            async with acting(job, said):
+                await job.execute(DELETE, tenant)
+    assert await living(inspector, tenant) == {ann}
+    await decided(await connect("operator"), "release", tenant, "ann")
+    assert await living(inspector, tenant) == set()
+    assert await damage(inspector, tenant) == []
+
+
 async def test_an_old_release_lifts_no_later_hold(
     connect, client: Connection, inspector: Connection, tenant: str
 ) -> None:

@@ -239,10 +239,13 @@ async def test_a_decision_is_one_of_these_and_a_request_says_what_was_asked(
         await owner.execute(asked, tenant, person, *right)
 
 
+@pytest.mark.parametrize(("role", "replica"), [("owner", False), ("superuser", True)])
 async def test_pending_evidence_is_not_removed_before_it_is_sealed(
-    connect, inspector: Connection, tenant: str
+    connect, inspector: Connection, tenant: str, role: str, replica: bool
 ) -> None:
-    owner = await connect("owner")
+    owner, eraser = await connect("owner"), await connect(role)
+    if replica:
+        await eraser.execute("set session_replication_role = replica")
     for change in (
         "delete from memory.pending_evidence",
         "update memory.pending_evidence set memories = 0",
@@ -251,9 +254,9 @@ async def test_pending_evidence_is_not_removed_before_it_is_sealed(
         async with acting(owner, tenant):
             root = await remember(owner, tenant, "ann")
         with refused("ME010"):
-            async with acting(owner, tenant):
-                await owner.execute("delete from memory.records where record_id = $1", root)
-                await owner.execute(change)
+            async with acting(eraser, tenant):
+                await eraser.execute("delete from memory.records where record_id = $1", root)
+                await eraser.execute(change)
     async with acting(owner, tenant):
         await owner.execute("delete from memory.records")
     (stone,) = await tombstones(inspector, tenant)

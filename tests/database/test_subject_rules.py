@@ -311,6 +311,35 @@ async def test_a_hold_is_taken_over_by_new_and_derived_records(
     }
 
 
+async def test_what_is_derived_beside_a_held_record_in_one_statement_is_not_held(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        ann = await remember(client, tenant, "ann")
+        bob = await remember(client, tenant, "bob")
+        await client.execute(
+            "select memory.hold(tenant => $1, person => 'ann', person_hash => $2)",
+            tenant,
+            hash_of(tenant, "ann"),
+        )
+    async with acting(client, tenant):
+        of_ann = await insert_record(client, tenant, origin="derived")
+        of_bob = await insert_record(client, tenant, origin="derived")
+        await client.execute(
+            "insert into memory.provenance (tenant_key, derived_id, source_id)"
+            " values ($1, $2, $3), ($1, $4, $5)",
+            tenant,
+            of_ann,
+            ann,
+            of_bob,
+            bob,
+        )
+    rows = await inspector.fetch(
+        "select record_id from memory.records where tenant_key = $1 and held", tenant
+    )
+    assert {row["record_id"] for row in rows} == {ann, of_ann}
+
+
 async def test_a_flag_that_the_owner_set_on_a_record_alone_is_taken_over_too(
     connect, inspector: Connection, client: Connection, tenant: str
 ) -> None:

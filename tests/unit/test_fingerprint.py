@@ -56,6 +56,19 @@ def test_the_pepper_check_tells_peppers_apart_without_telling_them():
     assert "one" not in fingerprint.pepper_check(b"one")
 
 
+@pytest.mark.parametrize(
+    ("pepper", "first_without", "said"),
+    [
+        (b"", False, "no subject pepper was given"),
+        (b"one", True, "first used without one"),
+        (b"one", False, "not the one"),
+    ],
+)
+def test_a_wrong_pepper_is_told_from_one_that_is_missing_or_new(pepper, first_without, said):
+    given = fingerprint.pepper_check(pepper)
+    assert said in fingerprint.pepper_problem(given, first_without=first_without)
+
+
 @given(st.lists(st.uuids(), max_size=6), st.randoms(use_true_random=False))
 def test_a_closure_is_a_set(ids, rng):
     shuffled = list(ids)

@@ -51,7 +51,16 @@ def test_a_long_term_is_cut_at_a_character():
     assert list(terms("a" * 129)) == ["a" * 128]
     assert list(terms("é" * 65)) == ["é" * 64]
     assert list(terms("x" + "é" * 64)) == ["x" + "é" * 63]
+    # Few enough characters to pass for short, of four bytes each.
+    assert list(terms("\U00010428" * 33)) == ["\U00010428" * 32]
     assert terms("a" * 200 + " " + "a" * 300) == {"a" * 128: 2}
+
+
+@pytest.mark.parametrize("selector", ["\ufe00", "\ufe0f", "\U000e0100", "\U000e01ef"])
+def test_each_variation_selector_is_invisible_and_its_neighbours_are_not(selector):
+    assert terms(f"us{selector}er") == {"user": 1}
+    for neighbour in ("\ufdff", "\ufe10", "\U000e01f0"):
+        assert "user" not in terms(f"us{neighbour}er")
 
 
 @given(st.text(max_size=300))

@@ -27,6 +27,22 @@ def test_a_stream_gives_back_every_tombstone():
     assert "acm" not in repr(verified)
 
 
+def test_a_blank_line_ends_nothing_and_counts_for_nothing():
+    lines = stream()
+    spaced = ["", lines[0], "  \n", *lines[1:4], "", *lines[4:], ""]
+    assert tombstones.verify(spaced, ENDS).tombstones == 5
+    with pytest.raises(InvalidInputError, match=r"tombstones\.3"):
+        list(tombstones.read([lines[0], "", lines[1], "", lines[3]]))
+
+
+def test_a_long_chain_passes_through_its_anchor():
+    long = {"acmé": chain("acmé", [HASHES[0]] * 300)}
+    passed = {"acmé": anchor(long["acmé"][279])}
+    assert tombstones.verify(chains.stream(long), passed).tombstones == 300
+    with pytest.raises(InvalidInputError, match="anchor"):
+        tombstones.verify(chains.stream(long), {"acmé": Anchor(seq=280, digest="0" * 64)})
+
+
 def test_an_empty_installation_has_a_stream_too():
     lines = [tombstones.header(), tombstones.footer(0)]
     assert tombstones.verify(lines).tombstones == 0

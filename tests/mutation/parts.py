@@ -1,0 +1,125 @@
+"""Which parts of the library are mutated, and the quick tests that should kill their mutants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers import ROOT
+
+IN_MEMORY = ("-k", "not postgres and not without_pgvector and not through_pgbouncer")
+POSTGRES = (
+    "-k",
+    "not in_memory and not postgres_16 and not without_pgvector and not through_pgbouncer",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Modules that the same tests look at; ``sample`` is how many of their mutants are tried."""
+
+    name: str
+    modules: str
+    sample: int
+    unit: str = ""
+    contract: str = ""
+    database: str = ""
+
+    @property
+    def paths(self) -> list[Path]:
+        found = []
+        for module in self.modules.split():
+            path = ROOT / "memory" / module
+            found += sorted(path.glob("*.py")) if path.is_dir() else [path]
+        return [path for path in found if path.name != "__init__.py"]
+
+    @property
+    def tests(self) -> list[str]:
+        """What pytest is told to run, the quickest first."""
+        named = (("unit", self.unit), ("contract", self.contract), ("database", self.database))
+        paths = [ROOT / "tests" / kind / name for kind, names in named for name in names.split()]
+        found = [str(path if path.is_dir() else path.with_suffix(".py")) for path in paths]
+        return found + list(POSTGRES if self.database else IN_MEMORY)
+
+
+VERBS = """
+    test_remember test_derive test_forget test_forget_record test_forget_tenant test_hold
+    test_hold_artefacts test_block test_expire test_postpone test_versions test_keyed test_claims
+    test_indexes test_lineage test_timeline test_evidence test_certificates test_lifecycle
+    test_ends_of_time test_keys test_recall_keyword test_recall_vectors test_recall_words
+    test_recall_hybrid test_recall_after_changes test_filters test_own_ids test_postings test_export
+"""
+PARTS = [
+    Part(
+        name="validation",
+        modules="validation.py metadata.py",
+        sample=30,
+        unit="test_validation",
+        contract="test_validation test_remember test_plugs_checked test_keys test_filters"
+        " test_injection test_expire",
+    ),
+    Part(
+        name="tokens",
+        modules="tokens.py",
+        sample=12,
+        unit="test_tokens",
+        contract="test_recall_words test_recall_keyword test_postings",
+    ),
+    Part(
+        name="tombstones",
+        modules="tombstones.py",
+        sample=20,
+        unit="test_tombstones test_proofs test_certificates",
+        contract="test_evidence test_certificates",
+    ),
+    Part(
+        name="fingerprint",
+        modules="fingerprint.py",
+        sample=15,
+        unit="test_fingerprint",
+        contract="test_evidence test_forget test_indexes",
+    ),
+    Part(
+        name="lineage",
+        modules="lineage.py",
+        sample=10,
+        unit="test_lineage",
+        contract="test_forget test_lineage",
+    ),
+    Part(
+        name="ranking",
+        modules="ranking.py",
+        sample=20,
+        unit="test_ranking",
+        contract="test_recall_keyword test_recall_vectors test_recall_words test_recall_hybrid",
+    ),
+    Part(
+        name="versions",
+        modules="versions.py",
+        sample=12,
+        unit="test_versions",
+        contract="test_versions test_keyed test_timeline",
+    ),
+    Part(
+        name="redaction",
+        modules="redaction",
+        sample=50,
+        unit="redaction",
+        contract="test_redaction",
+    ),
+    Part(name="in-memory store", modules="stores/in_memory", sample=50, contract=VERBS),
+    Part(
+        name="repositories",
+        modules="repositories",
+        sample=24,
+        contract="test_filters test_versions test_recall_vectors test_recall_words test_timeline",
+        database="test_store_statements",
+    ),
+    Part(
+        name="PostgreSQL store",
+        modules="stores/postgres",
+        sample=16,
+        contract="test_remember test_versions test_recall_vectors test_indexes",
+        database="test_store_statements",
+    ),
+]
