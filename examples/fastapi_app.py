@@ -20,12 +20,13 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from memory import (
@@ -228,6 +229,13 @@ async def refused(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(content, status, headers)
 
 
+async def declined(request: Request, error: Exception) -> JSONResponse:
+    """Answer what reaches no verb: without a key, for no such path."""
+    assert isinstance(error, HTTPException)
+    content = {"error": type(error).__name__, "detail": error.detail}
+    return JSONResponse(content, error.status_code, error.headers)
+
+
 async def malformed(request: Request, error: Exception) -> JSONResponse:
     """Answer a body that does not fit; FastAPI's own answer quotes it."""
     assert isinstance(error, RequestValidationError)
@@ -264,7 +272,11 @@ def create_app(memory: Memory, tenants: Mapping[str, str]) -> FastAPI:
         title="Memory",
         lifespan=lifespan,
         max_body_size=MAX_BODY,
-        exception_handlers={MemoryServiceError: refused, RequestValidationError: malformed},
+        exception_handlers={
+            MemoryServiceError: refused,
+            HTTPException: declined,
+            RequestValidationError: malformed,
+        },
         telemetry={"logs": False},  # they would carry exceptions whole
     )
     app.state.memory, app.state.tenants = memory, dict(tenants)

@@ -74,10 +74,22 @@ async def test_without_a_valid_key_nothing_is_read_or_written(
     }.items():
         answer = await door.client.post(path, json=body, headers=headers)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        said = {"error": "HTTPException", "detail": "a valid API key is needed"}
+        assert answer.json() == said
         assert NEEDLE not in answer.text
     assert await image(superuser, "one") == before
     assert await rows_of(superuser, "") == await rows_of(superuser, "one")
     await superuser.close()
+
+
+async def test_a_path_that_is_not_there_is_answered_in_the_same_form(door: Host) -> None:
+    for path, status, detail in (
+        ("/planted", 404, "Not Found"),
+        ("/live", 405, "Method Not Allowed"),
+    ):
+        answer = await door.client.post(path)
+        said = {"error": "HTTPException", "detail": detail}
+        assert (answer.status_code, answer.json()) == (status, said)
 
 
 async def test_every_key_is_compared_whatever_was_given(

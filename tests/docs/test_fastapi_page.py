@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -34,10 +35,18 @@ def test_the_statuses_are_those_of_the_service() -> None:
 
 
 def test_the_command_names_what_the_service_reads() -> None:
-    [block] = PAGE.blocks("sh")
+    [block] = [block for block in PAGE.blocks("sh") if "uvicorn" in block.code]
     code = inspect.getsource(load("fastapi_app").from_environment)
     assert re.findall(r"(MEMORY_\w+)=", block.code) == re.findall(r'"(MEMORY_\w+)"', code)
     assert "uvicorn fastapi_app:from_environment --factory" in block.code
+
+
+def test_the_digest_of_the_page_is_the_one_that_the_service_looks_up() -> None:
+    [block] = [block for block in PAGE.blocks("sh") if "sha256sum" in block.code]
+    code = f'{block.code}\necho "$key"'
+    done = subprocess.run(["/bin/sh", "-ec", code], capture_output=True, text=True, check=True)
+    digest, key = done.stdout.split()
+    assert load("fastapi_app").digest(key) == digest
 
 
 def test_an_engine_made_from_a_url_has_the_pool_that_is_told(database: Database) -> None:
