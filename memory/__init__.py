@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from memory import fingerprint, maintenance, redaction, tombstones
-from memory.certificates import IndexState, certificate
+from memory.certifiable import IndexState
+from memory.certificates import certificate
 from memory.embedding import HashingEmbedder
 from memory.errors import (
     ConflictError,

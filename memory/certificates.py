@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Final
 
-from memory import pages, tombstones, validation
+from memory import certifiable, pages, tombstones, validation
+from memory.certifiable import IndexState
 from memory.errors import InvalidInputError
-from memory.fingerprint import tombstone_digest
 from memory.types import Anchor, Reason, Receipt, Scope, Tombstone
 
-__all__ = ["IndexState", "certificate"]
+__all__ = ["certificate"]
 
 _LONGEST: Final = 80  # characters of a line that the issuer writes
 _TENANT: Final = 256  # characters that are shown of a key
@@ -31,23 +31,6 @@ _SCOPES: Final[Mapping[Scope, str]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexState:
-    """What one external index did of an erasure: artefacts ``purged``, the last at ``purged_at``.
-
-    ``owed`` are those that it has not confirmed. None for a number: it is not known how many.
-
-    >>> from memory import IndexState
-    >>> IndexState(adapter="vectors", purged=2, owed=0)
-    IndexState(purged=2, purged_at=None, owed=0)
-    """
-
-    adapter: str = field(repr=False)
-    purged: int | None
-    purged_at: datetime | None = None
-    owed: int | None
-
-
 def certificate(
     evidence: Tombstone | Sequence[Tombstone],
     *,
@@ -64,21 +47,22 @@ def certificate(
 
     ``evidence`` are the tombstones that one erasure left of one person: most often one, several
     where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
-    (:func:`memory.maintenance.purges_of` reads it from the database), else by the ``receipt``,
-    which also says what a hold kept; without one, ``deferred`` says whether the erasure still waits
-    for a release. An erasure that is incomplete, or narrower than a person, or of which nobody says
-    what is outstanding, gives a page that says so in its title. ``anchor`` is a position kept
-    elsewhere, at the newest tombstone or after it; None is the tombstone's own, since the signed
-    page is an anchor itself. ``controller`` and ``reference`` are lines of yours, at most 80
-    characters; ``backups_until`` is the day by which the last backup that may hold the data is
-    gone.
+    (:func:`memory.maintenance.purges_of` reads it from the database), and of indexes that are not
+    among them by the ``receipt``, which also says what a hold kept; without one, ``deferred`` says
+    whether the erasure still waits for a release. An erasure that is incomplete, or narrower than a
+    person, or of which nobody says what is outstanding, gives a page that says so in its title.
+    ``anchor`` is a position kept elsewhere, at the newest tombstone or after it; None is the
+    tombstone's own, since the signed page is an anchor itself. ``controller`` and ``reference`` are
+    lines of yours, at most 80 characters; ``backups_until`` is the day by which the last backup
+    that may hold the data is gone.
 
     The page names the person by the hash, holds no content, and fetches nothing. It states what
     the database recorded, not that a law was met.
 
     Raises ``InvalidInputError``: for a dry run, which erased nothing; for tombstones that are not
     of one erasure and one person, or whose digest is not that of their fields; for a receipt of
-    another erasure; and for an anchor that does not fit.
+    another erasure or person, or with another digest at its anchor or other counts; for a state of
+    an index that is none; and for an anchor that does not fit.
 
     >>> import memory
     >>> shop = memory.Memory().for_tenant("shop")
@@ -88,12 +72,12 @@ def certificate(
     >>> "<h1>Certificate of erasure</h1>" in page
     True
     """
-    stones = _of_one_erasure(evidence)
-    _check_receipt(receipt, stones[-1])
+    stones = certifiable.of_one_erasure(evidence)
+    certifiable.check_receipt(receipt, stones)
     found = _Found(
         stones=stones,
-        anchor=_checked_anchor(anchor, stones[-1]),
-        indexes=_indexes(receipt, indexes),
+        anchor=certifiable.checked_anchor(anchor, stones[-1]),
+        indexes=certifiable.indexes(receipt, indexes, stones),
         held=0 if receipt is None else receipt.held,
         waits=_waits(receipt, deferred),
     )
@@ -148,7 +132,7 @@ class _Found:
             said = f"Not complete: {'; '.join(left)}. The rest was removed, as recorded below."
             return "Certificate of an incomplete erasure", said, False
         unsaid = ["a legal hold keeps more"] if self.waits is None else []
-        if self.indexes is None and self._total("artefacts"):
+        if self.indexes is None:
             unsaid.append("external indexes have purged their copies")
         if unsaid:
             said = f"Recorded by the database. Not stated here: whether {', or '.join(unsaid)}."
@@ -186,8 +170,7 @@ class _Found:
 
     def elsewhere(self) -> pages.Rows:
         if self.indexes is None:
-            unknown = "not stated here" if self._total("artefacts") else "none was registered"
-            return [("External indexes", unknown)]
+            return [("External indexes", "not stated here")]
         if not self.indexes:
             return [("External indexes", "none had a copy registered")]
         states = sorted(self.indexes, key=lambda state: (state.owed == 0, state.adapter))
@@ -220,58 +203,6 @@ def _did(state: IndexState) -> str:
         count = "" if state.owed is None else f"{state.owed} "
         said = f"{count}outstanding" + ("" if state.purged is None else f"; {said}")
     return said
-
-
-def _of_one_erasure(evidence: object) -> tuple[Tombstone, ...]:
-    given = (evidence,) if isinstance(evidence, Tombstone) else evidence
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
-        raise InvalidInputError("evidence", "must be a tombstone, or several")
-    stones = [stone for stone in given if isinstance(stone, Tombstone)]
-    if len(stones) != len(given):
-        raise InvalidInputError("evidence", "must be tombstones: a receipt alone proves nothing")
-    of = {(stone.tenant_key, stone.erasure_id, stone.subject_hash) for stone in stones}
-    if len(of) != 1 or len({stone.seq for stone in stones}) != len(stones):
-        raise InvalidInputError("evidence", "must be of one erasure and of one person, each once")
-    if any(stone.digest != tombstone_digest(stone) for stone in stones):
-        raise InvalidInputError("evidence", "must have the digest of its fields")
-    return tuple(sorted(stones, key=lambda stone: stone.seq))
-
-
-def _check_receipt(receipt: object, stone: Tombstone) -> None:
-    if receipt is None:
-        return
-    if not isinstance(receipt, Receipt):
-        raise InvalidInputError("receipt", "must be a receipt")
-    if receipt.dry_run:
-        raise InvalidInputError("receipt", "must not be a dry run's: nothing was erased")
-    if (receipt.tenant_key, receipt.erasure_id) != (stone.tenant_key, stone.erasure_id):
-        raise InvalidInputError("receipt", "must be of the same erasure as the tombstones")
-
-
-def _checked_anchor(anchor: object, stone: Tombstone) -> Anchor:
-    own = Anchor(seq=stone.seq, digest=stone.digest)
-    if anchor is None:
-        return own
-    if not isinstance(anchor, Anchor) or anchor.seq < own.seq:
-        raise InvalidInputError("anchor", "must be a position at the newest tombstone or after it")
-    if anchor.seq == own.seq and anchor != own:
-        raise InvalidInputError("anchor", "must have the digest of the tombstone at its position")
-    return anchor
-
-
-def _indexes(
-    receipt: Receipt | None, indexes: Sequence[IndexState] | None
-) -> tuple[IndexState, ...] | None:
-    if indexes is not None:
-        return tuple(indexes)
-    if receipt is None:
-        return None
-    # What an earlier erasure left is outstanding too, though this one asked nothing of the index.
-    names = sorted({*receipt.adapters, *receipt.outstanding})
-    return tuple(
-        IndexState(adapter=name, purged=None, owed=None if name in receipt.outstanding else 0)
-        for name in names
-    )
 
 
 def _waits(receipt: Receipt | None, deferred: object) -> bool | None:

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any, Final, get_args
 from uuid import UUID
 
+from memory import validation
 from memory.errors import InvalidInputError
 from memory.fingerprint import TOMBSTONE_FORMAT, tombstone_digest
 from memory.plain import plain
 from memory.types import Reason, Scope, Tombstone
 
-__all__ = ["MAX_LINE", "is_blank", "is_count", "is_hash", "parsed", "tombstone"]
+__all__ = ["MAX_LINE", "broken_rule", "is_blank", "is_count", "is_hash", "parsed", "tombstone"]
 
 MAX_LINE: Final = 8_192
 """The longest line that is read, in characters or bytes; a tombstone's takes a third of it."""
@@ -39,12 +40,27 @@ def parsed(text: str | bytes, number: int) -> dict[str, Any]:
 
 def tombstone(values: Mapping[str, Any], number: int) -> Tombstone:
     """Return the tombstone of a line's values, whose digest is that of its fields."""
-    rule, found = _checked(values)
-    if found is not None and found.digest != tombstone_digest(found):
-        rule, found = "must have the digest of its fields", None
+    rule, found = _digested(values)
     if found is None:
         raise InvalidInputError(f"tombstones.{number}", rule)
     return found
+
+
+def broken_rule(stone: Tombstone) -> str:
+    """Return the rule that a tombstone made by hand breaks, or nothing."""
+    if not isinstance(stone.erasure_id, UUID) or not isinstance(stone.erased_at, datetime):
+        return "must have an id and a time"
+    values = {item.name: getattr(stone, item.name) for item in fields(Tombstone)}
+    erased_at = plain(validation.moment(stone.erased_at, "evidence.erased_at"))
+    texts = {"type": "tombstone", "erasure_id": str(stone.erasure_id), "erased_at": erased_at}
+    return _digested({**values, **texts})[0]
+
+
+def _digested(values: Mapping[str, Any]) -> tuple[str, Tombstone | None]:
+    rule, found = _checked(values)
+    if found is not None and found.digest != tombstone_digest(found):
+        rule, found = "must have the digest of its fields", None
+    return rule, found
 
 
 def _checked(values: Mapping[str, Any]) -> tuple[str, Tombstone | None]:
@@ -60,7 +76,10 @@ def _checked(values: Mapping[str, Any]) -> tuple[str, Tombstone | None]:
         return "must name its tenant", None
     if values["reason"] not in get_args(Reason) or values["scope"] not in get_args(Scope):
         return "must have a known reason and scope", None
-    hashes = (values["subject_hash"], values["digest"], values["previous"] or "0" * 64)
+    hashes = [values["subject_hash"], values["digest"]]
+    # Another value that is false, null or 0, is not the empty string before the first.
+    if values["previous"] != "":
+        hashes.append(values["previous"])
     if not all(is_hash(value) for value in hashes):
         return "must have hashes of 64 hexadecimal digits", None
     erasure_id, erased_at = _uuid(values["erasure_id"]), _moment(values["erased_at"])

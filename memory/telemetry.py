@@ -14,7 +14,7 @@ import functools
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -183,6 +183,7 @@ class _Call:
         }
         self._started = perf_counter()
         self._span: trace.Span | None = None
+        self._token: Token[context.Context] | None = None
         if _instruments is not None:
             _safely(functools.partial(self._open, _instruments))
 
@@ -196,12 +197,19 @@ class _Call:
 
     def __enter__(self) -> None:
         self._outer = _running.set(self)
+        _safely(self._attach)
+
+    def _attach(self) -> None:
         if self._span is not None:
             self._token = context.attach(trace.set_span_in_context(self._span))
 
-    def __exit__(self, *raised: object) -> None:
-        if self._span is not None:
+    def _detach(self) -> None:
+        if self._token is not None:
             context.detach(self._token)
+            self._token = None
+
+    def __exit__(self, *raised: object) -> None:
+        _safely(self._detach)
         # A coroutine that was left behind is closed in whatever context there is.
         with contextlib.suppress(ValueError):
             _running.reset(self._outer)
@@ -280,7 +288,10 @@ def _log(verb: str, seconds: float, said: Values) -> None:
 
 
 def _safely(work: Callable[[], object]) -> None:
+    # What runs here awaits nothing, so that even a cancellation is the host's own doing.
     try:
         work()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         _logger.error("telemetry failed: %s", class_name(error))  # noqa: TRY400 - a traceback may quote

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
-from memory import strips
+from memory import pages, strips
 from memory.palette import Tone
 from memory.plain import plain
 from memory.types import Decision, Reason, Scope, Tombstone
@@ -64,7 +64,8 @@ class Moment:
 
     ``event`` is the action of a :class:`memory.Decision`; ``erased`` for a tombstone, with its
     counts; ``purged`` or ``owed`` for an external index (``adapter``), whose ``artefacts`` are
-    those of the whole erasure, others' than this person's included.
+    those of the whole erasure, others' than this person's included. What another erasure left owed
+    about this person is ``owed`` too: then ``artefacts`` are the person's.
 
     >>> from memory import Memory
     >>> shop = Memory().for_tenant("shop")
@@ -88,7 +89,8 @@ class Moment:
     @property
     def heading(self) -> str:
         """What happened, in a few words."""
-        return _WORDS[self.event][1].format(self.adapter)
+        name = "" if self.adapter is None else pages.short(self.adapter)
+        return _WORDS[self.event][1].format(name)
 
     @property
     def detail(self) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import typer
 
-from memory.certificates import IndexState
+from memory.certifiable import IndexState
 from memory.certificates import certificate as certified
 from memory.cli.files import anchor_of, written
 from memory.cli.people import Subject, Tenant, subject_key
@@ -70,7 +70,10 @@ def certificate(
     left = found.deferred or any(state.owed for state in found.indexes)
     if left:
         say("memory: the erasure is not complete, and the page says so")
-    finish(left)
+    unsaid = not found.indexes and any(stone.artefacts for stone in found.stones)
+    if unsaid and not left:
+        say("memory: no index says that the copies elsewhere are gone, and the page says so")
+    finish(left or unsaid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,12 @@ async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUI
         if not stones or erasure is None:
             return _Found(stones=[])
         deferred = await _waits(memory, tenant, key, erasure)
-    indexes = await purges_of(database_url(), tenant_key=tenant, erasure_id=erasure)
+    indexes = await purges_of(
+        database_url(),
+        tenant_key=tenant,
+        erasure_id=erasure,
+        subject_hash=stones[0].subject_hash,
+    )
     others = tuple(other for other in took if other != erasure)
     return _Found(stones=stones, others=others, indexes=indexes, deferred=deferred)
 

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memory import validation
-from memory.certificates import IndexState
+from memory import entries, validation
+from memory.certifiable import IndexState
 from memory.database import Access, AnyRow, fetch
+from memory.errors import InvalidInputError
 from memory.maintenance.walking import Source, opened, tenants
 from memory.repositories import tenancy
 
@@ -61,9 +62,15 @@ with done as (
     select r.adapter, sum(r.artefacts)::bigint as purged, max(r.purged_at) as purged_at
     from memory.purge_receipts as r where r.tenant_key = $1 and r.erasure_id = $2
     group by r.adapter
+), people as (
+    select coalesce($3::text[], array(
+        select distinct t.subject_hash from memory.tombstones as t
+        where t.tenant_key = $1 and t.erasure_id = $2
+    )) as hashes
 ), open as (
-    select p.adapter, count(*) as owed from memory.purges as p
-    where p.tenant_key = $1 and p.erasure_id = $2 group by p.adapter
+    select p.adapter, count(*) as owed from memory.purges as p cross join people as w
+    where p.tenant_key = $1 and (p.erasure_id = $2 or p.subject_hashes && w.hashes)
+    group by p.adapter
 )
 select adapter, coalesce(done.purged, 0) as purged, done.purged_at, coalesce(open.owed, 0) as owed
 from done full join open using (adapter) order by adapter
@@ -71,12 +78,17 @@ from done full join open using (adapter) order by adapter
 
 
 async def purges_of(
-    engine_or_url: Source, *, tenant_key: str, erasure_id: UUID | str
+    engine_or_url: Source,
+    *,
+    tenant_key: str,
+    erasure_id: UUID | str,
+    subject_hash: str | None = None,
 ) -> tuple[IndexState, ...]:
     """Return what each external index has purged of an erasure, and what it still owes.
 
-    As the application's role, or the owner. An artefact that an earlier erasure left owed counts
-    there.
+    As the application's role, or the owner. Owed is also what another erasure left of copies made
+    from the person's records: of the person whose ``subject_hash`` a tombstone has, or else of all
+    whom the erasure's tombstones name. Raises ``InvalidInputError``.
 
     >>> from uuid import uuid4
     >>> from memory import maintenance
@@ -84,10 +96,13 @@ async def purges_of(
     ()
     """
     key, erasure = validation.tenant(tenant_key), validation.record_id(erasure_id, "erasure_id")
+    if subject_hash is not None and not entries.is_hash(subject_hash):
+        raise InvalidInputError("subject_hash", "must be 64 hexadecimal digits")
+    people = None if subject_hash is None else [subject_hash]
 
     async def read(connection: AsyncConnection) -> list[AnyRow]:
         await tenancy.enter(connection, key)
-        return list(await fetch(connection, _OF_ERASURE, key, erasure))
+        return list(await fetch(connection, _OF_ERASURE, key, erasure, people))
 
     async with opened(engine_or_url) as access:
         return tuple(IndexState(**row._mapping) for row in await access.several(read))

@@ -187,8 +187,13 @@ class Store(Protocol):
         """Return what erasing the person or the record takes and its sources, nearest first."""
         ...
 
-    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
-        """Return what indexes purged and what they owe of these erasures, by erasure and index."""
+    async def purges_of(
+        self, tenant_key: str, subject_hash: str, erasure_ids: Sequence[UUID]
+    ) -> list[Purging]:
+        """Return what indexes purged and owe of these erasures, and what they owe about the person.
+
+        By erasure and index; of another erasure only the artefacts made from the person's records.
+        """
         ...
 
     async def register(

@@ -188,3 +188,27 @@ async def purges(
     rows = await fetch(connection, _PURGES, tenant_key, list(erasure_ids))
     found = [Purging(**row._mapping) for row in rows]
     return sorted(found, key=lambda one: (one.erasure_id, one.adapter, one.settled))
+
+
+# Reads all that the tenant's indexes owe, as memory.owing does for each erasure.
+_DEBTS: Final = f"""
+{SETTING}
+select p.* from s
+cross join lateral (
+    select
+        d.erasure_id, d.adapter, count(*) as artefacts, min(d.requested_at) as at,
+        false as settled, max(d.attempts) as attempts
+    from memory.purges as d
+    where d.tenant_key = s.t and d.subject_hashes @> array[$2] and d.erasure_id <> all($3::uuid[])
+    group by d.erasure_id, d.adapter
+    limit 1000000
+) as p
+"""
+
+
+async def debts(
+    connection: AsyncConnection, tenant_key: str, subject_hash: str, erasure_ids: Sequence[UUID]
+) -> list[Purging]:
+    """Return what indexes owe about a person that erasures other than these left."""
+    rows = await fetch(connection, _DEBTS, tenant_key, subject_hash, list(erasure_ids))
+    return [Purging(**row._mapping) for row in rows]

@@ -122,8 +122,8 @@ class Exporting(Erasing):
 
         Holds, deferred requests, erasures, what external indexes purged or owe, blocks: from the
         evidence, so it holds no key and no content. At most ``limit`` moments (1 to 1,000), the
-        newest ones. Somebody whose records went with another person's erasure has none of it in
-        theirs. Raises what :meth:`erasure_history` raises.
+        newest ones. Of another person's erasure that took records of this one's, there is only what
+        an index still owes of those. Raises what :meth:`erasure_history` raises.
 
         >>> from memory import Memory
         >>> shop = Memory().for_tenant("shop")
@@ -140,7 +140,7 @@ class Exporting(Erasing):
         decisions = await self._store.decisions(tenant_key, subject.hash, newest, enough)
         stones = await self._store.tombstones(tenant_key, subject.hash, newest, enough)
         erasures = sorted({stone.erasure_id for stone in stones})
-        purges = await self._store.purges_of(tenant_key, erasures) if erasures else ()
+        purges = await self._store.purges_of(tenant_key, subject.hash, erasures)
         return in_order(subject.hash, stones, decisions, purges, most)
 
 

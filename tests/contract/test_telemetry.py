@@ -25,6 +25,7 @@ from memory import (
 )
 from memory import database as borders
 from observing import attributes, observing
+from plugged import Odd
 
 ANN, BOB = "customer:ann", "customer:bob"
 # Nothing is awaited by them, or nothing of the store's.
@@ -321,10 +322,14 @@ async def test_no_value_is_in_a_span_a_metric_or_a_log_line(memory_factory, obse
         assert "person" not in said
 
 
+FAULTS = [RuntimeError, SystemExit, asyncio.CancelledError, GeneratorExit, Odd]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("broken", ["tracer", "meter"])
-async def test_a_broken_exporter_hides_no_receipt(acme, observed, monkeypatch, logs, broken):
+async def test_a_broken_exporter_hides_no_receipt(acme, observed, monkeypatch, logs, broken, fault):
     def fail(*args, **kwargs):
-        raise RuntimeError(PLANTED)
+        raise fault(PLANTED)
 
     instruments = telemetry._instruments
     target = instruments.tracer if broken == "tracer" else instruments.duration
@@ -333,8 +338,18 @@ async def test_a_broken_exporter_hides_no_receipt(acme, observed, monkeypatch, l
     receipt = await acme.forget(subject_key=ANN)
     assert receipt.counts.records == 1
     said = [record.getMessage() for record in logs.records]
-    assert said.count("telemetry failed: RuntimeError") == 2
+    assert said.count(f"telemetry failed: {fault.__name__}") == 2
     assert PLANTED not in "\n".join(said)
+
+
+async def test_an_interrupt_from_the_keyboard_is_not_swallowed(acme, observed, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(telemetry._instruments.duration, "record", interrupted)
+    call = acme.remember(text="x", subject_keys=ANN)
+    with pytest.raises(KeyboardInterrupt):
+        await call
 
 
 async def test_a_transaction_that_is_begun_again_is_counted_for_its_verb(

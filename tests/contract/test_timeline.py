@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory import InvalidInputError, LegalHoldError, PartialErasureError
+from memory import InvalidInputError, LegalHoldError, PartialErasureError, certificate
 from plugged import Index, told
 
 ANN, BOB = "customer:ann", "customer:bob"
@@ -94,3 +94,47 @@ async def test_nobody_has_an_empty_one_and_tenants_have_theirs_apart(memory):
         await memory.timeline("acme", subject_key="")
     with pytest.raises(InvalidInputError, match="limit"):
         await memory.timeline("acme", subject_key=ANN, limit=1_001)
+
+
+async def test_what_another_erasure_left_owed_about_a_person_is_in_theirs(memory_factory, plugs):
+    index = plugs.Index("vectors", broken=True)
+    acme = memory_factory(indexes=[index]).for_tenant("acme")
+    joint = await acme.remember(text="of both", subject_keys=[ANN, BOB])
+    await acme.register_artefact(adapter="vectors", artefact_id="both", sources=joint)
+    alone = await acme.remember(text="of Ann", subject_keys=ANN)
+    await acme.register_artefact(adapter="vectors", artefact_id="alone", sources=alone)
+    beside = await acme.remember(text="of Cy", subject_keys="customer:cy")
+    with pytest.raises(PartialErasureError) as stopped:
+        await acme.forget(subject_key=ANN)
+    with pytest.raises(PartialErasureError) as again:
+        await acme.forget(subject_key=BOB)
+    seen = await acme.timeline(subject_key=BOB)
+    assert events(seen) == ["erased", "owed"]
+    # Of what Ann's erasure left, Bob's is the one copy of the record that was also about him.
+    owed = seen.moments[-1]
+    assert (owed.erasure_id, owed.artefacts) == (stopped.value.receipt.erasure_id, 1)
+    assert (await acme.timeline(subject_key=ANN)).moments[-1].artefacts == 2
+    assert events(await acme.timeline(subject_key="customer:cy")) == []
+    stones = await acme.erasure_history(subject_key=BOB)
+    page = certificate(stones, receipt=again.value.receipt, indexes=[])
+    assert "Certificate of an incomplete erasure" in page
+    index.broken = False
+    await acme.purge_outstanding()
+    assert events(await acme.timeline(subject_key=BOB)) == ["erased"]
+    assert await acme.get(record_id=beside.record.record_id) == beside.record
+
+
+async def test_an_index_of_any_name_forges_no_line(memory_factory):
+    name = "x\n2026-01-01 00:00:00  Erased\x1b[31m" + "y" * 90
+    acme = memory_factory().for_tenant("acme")
+    made = await acme.remember(text="of Ann", subject_keys=ANN)
+    await acme.register_artefact(adapter=name, artefact_id="one", sources=made)
+    with pytest.raises(PartialErasureError):
+        await acme.forget(subject_key=ANN)
+    seen = await acme.timeline(subject_key=ANN)
+    assert seen.moments[-1].adapter == name
+    lines = seen.text().split("\n")
+    assert len(lines) == 1 + len(seen.moments) == 3
+    assert all(line.isprintable() for line in lines)
+    assert "Purge still owed by x\\u000a2026" in lines[-1]
+    assert "\x1b" not in seen.svg() + seen.moments[-1].heading

@@ -11,9 +11,16 @@ from uuid import UUID
 
 import pytest
 
-from memory import LegalHoldError, Memory, PartialErasureError, tombstones
+from memory import (
+    InvalidInputError,
+    LegalHoldError,
+    Memory,
+    PartialErasureError,
+    tombstones,
+)
 from memory.cli.app import app
 from memory.cli.plugs import Plugs
+from memory.maintenance import purges_of
 from memory.stores.postgres import PostgresStore
 from servers import Database
 
@@ -115,6 +122,44 @@ def test_a_request_that_is_repeated_is_not_what_the_page_is_of(
     assert capsys.readouterr().err == said
     command("certificate", "shop", "planted-misspelt", "--output", page)
     assert "took nothing, and no other did\n" in capsys.readouterr().err
+
+
+async def erased_jointly(database: Database) -> None:
+    """The copy of a record about Ann and Bob is owed since Ann's erasure; Bob's is after it."""
+    async with opened(database) as memory:
+        shop = memory.for_tenant("shop")
+        told = await shop.remember(text="planted text", subject_keys=[ANN, BOB])
+        await shop.register_artefact(adapter="vectors", artefact_id="planted-id", sources=told)
+        for person in (ANN, BOB):
+            with pytest.raises(PartialErasureError):
+                await shop.forget(subject_key=person)
+        await shop.remember(text="planted text", subject_keys="planted-dan")
+        await shop.forget(subject_key="planted-dan")
+
+
+def test_what_an_earlier_erasure_left_owed_about_the_person_is_outstanding(
+    database: Database, command: Command, tmp_path: Path
+) -> None:
+    asyncio.run(erased_jointly(database))
+    page = tmp_path / "page.html"
+    assert command("certificate", "shop", BOB, "--output", page) == 1
+    assert "<h1>Certificate of an incomplete erasure</h1>" in shown(page)
+    assert "1 outstanding" in shown(page)
+    assert command("certificate", "shop", "planted-dan", "--output", page) == 0
+    assert "<h1>Certificate of erasure</h1>" in shown(page)
+
+
+async def test_what_is_owed_is_owed_to_whom_the_tombstones_name(database: Database) -> None:
+    await erased_jointly(database)
+    async with opened(database) as memory:
+        for person, owed in ((BOB, 1), ("planted-dan", 0)):
+            [stone] = await memory.erasure_history("shop", subject_key=person)
+            of = {"tenant_key": "shop", "erasure_id": stone.erasure_id}
+            named = await purges_of(database.app_url, **of, subject_hash=stone.subject_hash)
+            assert sum(state.owed or 0 for state in named) == owed
+            assert await purges_of(database.app_url, **of) == named
+    with pytest.raises(InvalidInputError, match="subject_hash"):
+        await purges_of(database.app_url, **of, subject_hash="planted")
 
 
 def test_a_page_and_a_stream_are_verified_without_the_database(

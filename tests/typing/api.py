@@ -270,7 +270,10 @@ async def proves(owner_url: str, lines: list[str]) -> None:
 async def certifies(service: Memory, owner_url: str, receipt: Receipt) -> None:
     stones = await service.erasure_history("acme", subject_key="p")
     states = await memory.maintenance.purges_of(
-        owner_url, tenant_key="acme", erasure_id=receipt.erasure_id
+        owner_url,
+        tenant_key="acme",
+        erasure_id=receipt.erasure_id,
+        subject_hash=stones[0].subject_hash,
     )
     assert_type(states, tuple[IndexState, ...])
     assert_type(memory.certificate(stones, indexes=states, deferred=False), str)

@@ -112,12 +112,12 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
         ["Complete", "vec", "2 purged"],
     ),
     "nothing was held": (
-        {"evidence": sealed(STONE, memories=0), "deferred": False},
+        {"evidence": sealed(STONE, memories=0), "deferred": False, "indexes": []},
         "Certificate of erasure",
-        ["held nothing that matched", "none was registered"],
+        ["held nothing that matched", "none had a copy registered"],
     ),
     "of single records": (
-        {"evidence": sealed(STONE, scope="record"), "deferred": False},
+        {"evidence": sealed(STONE, scope="record"), "deferred": False, "indexes": []},
         "Certificate of a limited erasure",
         ["not everything about the person", "single records about the person, not all"],
     ),
@@ -154,7 +154,36 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
     "by a tombstone without copies": (
         {"evidence": STONE},
         "Certificate of a recorded erasure",
-        ["Not stated here: whether a legal hold keeps more."],
+        # An index may owe what an earlier erasure left, of which this tombstone counts nothing.
+        ["whether a legal hold keeps more, or external indexes have purged", "not stated here"],
+    ),
+    "by indexes that say nothing of the copies": (
+        {"evidence": WITH_COPIES, "indexes": [], "deferred": False},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether external indexes have purged", "not stated here"],
+    ),
+    "by a receipt that says nothing of the copies": (
+        {"evidence": WITH_COPIES, "receipt": receipt(WITH_COPIES)},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether external indexes have purged", "not stated here"],
+    ),
+    "outstanding by a receipt and not by the indexes": (
+        {
+            "evidence": WITH_COPIES,
+            "receipt": receipt(WITH_COPIES, outstanding=("earlier",), complete=False),
+            "indexes": [IndexState(adapter="vec", purged=2, owed=0)],
+        },
+        "Certificate of an incomplete erasure",
+        ["1 external index has not confirmed", "earlier", "2 purged"],
+    ),
+    "purged after its receipt": (
+        {
+            "evidence": WITH_COPIES,
+            "receipt": receipt(WITH_COPIES, outstanding=("vec",), complete=False),
+            "indexes": [IndexState(adapter="vec", purged=2, owed=0)],
+        },
+        "Certificate of erasure",
+        ["Complete", "2 purged"],
     ),
     "by a tombstone and its indexes": (
         {"evidence": WITH_COPIES, "indexes": [IndexState(adapter="vec", purged=2, owed=0)]},
@@ -267,6 +296,55 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a dry run": ("receipt", {"receipt": receipt(dry_run=True, complete=False)}),
     "another erasure's receipt": ("receipt", {"receipt": receipt(OTHER)}),
     "no receipt": ("receipt", {"receipt": "planted"}),
+    "an altered one that was digested again": (
+        "receipt",
+        {"evidence": sealed(STONE, memories=9), "receipt": receipt(anchor=anchor(STONE))},
+    ),
+    "other counts": ("receipt", {"receipt": receipt(counts=Counts(memories=2))}),
+    "other counts of a record's": (
+        "receipt",
+        {
+            "evidence": sealed(STONE, scope="record"),
+            "receipt": receipt(scope="record", counts=Counts()),
+        },
+    ),
+    "another reason": ("receipt", {"receipt": receipt(reason="operator")}),
+    "another scope": ("receipt", {"receipt": receipt(scope="tenant")}),
+    "another person's receipt": ("receipt", {"receipt": receipt(subject_hashes=("b" * 64,))}),
+    "a receipt of no counts": ("receipt", {"receipt": receipt(counts="planted")}),
+    "a receipt that names no indexes": ("receipt", {"receipt": receipt(outstanding="planted")}),
+    "a count in words": ("evidence", {"evidence": replace(STONE, memories=cast("int", "5"))}),
+    "an unknown reason": ("evidence", {"evidence": replace(STONE, reason=cast("Any", "planted"))}),
+    "an id in words": (
+        "evidence",
+        {"evidence": replace(STONE, erasure_id=cast("UUID", "planted"))},
+    ),
+    "nothing before a later one": (
+        "evidence",
+        {"evidence": replace(STONE, previous=cast("str", None))},
+    ),
+    "a naive time of erasure": (
+        "evidence.erased_at",
+        {"evidence": replace(STONE, erased_at=datetime(2026, 1, 1))},  # noqa: DTZ001
+    ),
+    "indexes by name": ("indexes.0", {"indexes": ["planted"]}),
+    "one name for indexes": ("indexes", {"indexes": "planted"}),
+    "a number of copies in words": (
+        "indexes.0.purged",
+        {"indexes": [IndexState(adapter="vec", purged=cast("int", "planted"), owed=0)]},
+    ),
+    "fewer than none owed": (
+        "indexes.0.owed",
+        {"indexes": [IndexState(adapter="vec", purged=0, owed=-1)]},
+    ),
+    "a naive time of purging": (
+        "indexes.0.purged_at",
+        {
+            "indexes": [
+                IndexState(adapter="vec", purged=1, purged_at=datetime(2026, 1, 1), owed=0)  # noqa: DTZ001
+            ]
+        },
+    ),
     "an older anchor": ("anchor", {"anchor": Anchor(seq=0, digest=STONE.digest)}),
     "an anchor that differs": ("anchor", {"anchor": Anchor(seq=1, digest="0" * 64)}),
     "a long line": ("controller", {"controller": "planted" * 20}),
@@ -284,7 +362,18 @@ def test_what_would_certify_something_else_is_refused(name: str) -> None:
     assert caught.value.field == field
     assert "planted" not in str(caught.value)
     # The allowed neighbour.
-    assert certificate(STONE, receipt=receipt(), anchor=anchor(STONE))
+    assert certificate(STONE, receipt=receipt(anchor=anchor(STONE)), anchor=anchor(STONE))
+
+
+def test_a_receipt_of_several_people_is_every_ones() -> None:
+    of_both = receipt(
+        scope="record",
+        subject_hashes=("a" * 64, "b" * 64),
+        counts=Counts(memories=3, derived=1),
+        anchor=Anchor(seq=2, digest="0" * 64),
+    )
+    page = certificate(sealed(STONE, scope="record"), receipt=of_both)
+    assert "<h1>Certificate of a limited erasure</h1>" in page
 
 
 def longest() -> str:

@@ -187,3 +187,13 @@ def test_what_is_asked_for_is_checked(field: str, given_: dict) -> None:
     with pytest.raises(InvalidInputError) as caught:
         prove(PART, **given_)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("value", ["null", "0", "false", "[]", "{}"])
+def test_only_the_empty_string_stands_before_the_first(value: str) -> None:
+    first = tombstones.line(STONES[0])
+    assert prove([first], anchor=anchor(STONES[0])).whole
+    lines = [first.replace('"previous":""', f'"previous":{value}')]
+    assert lines != [first]
+    with pytest.raises(InvalidInputError, match="must have hashes"):
+        prove(lines, anchor=anchor(STONES[0]))

@@ -100,8 +100,8 @@ def decisions_of(shelf: Shelf, subject_hash: str, after: int, limit: int) -> lis
     return found[:limit]
 
 
-def purges_of(shelf: Shelf, erasure_ids: Sequence[UUID]) -> list[Purging]:
-    """Return what indexes purged and owe of these erasures."""
+def purges_of(shelf: Shelf, subject_hash: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+    """Return what indexes purged and owe of these erasures, and what they owe about the person."""
     owed = (
         Purging(
             adapter=adapter,
@@ -112,12 +112,13 @@ def purges_of(shelf: Shelf, erasure_ids: Sequence[UUID]) -> list[Purging]:
             attempts=debt.attempts,
         )
         for (adapter, _), debt in shelf.debts.items()
+        if debt.erasure_id in erasure_ids or subject_hash in debt.people
     )
+    done = (one for one in shelf.purged if one.erasure_id in erasure_ids)
     found: dict[tuple[UUID, str, bool], Purging] = {}
-    for one in (*shelf.purged, *owed):
-        if one.erasure_id in erasure_ids:
-            place = (one.erasure_id, one.adapter, one.settled)
-            found[place] = _both(found[place], one) if place in found else one
+    for one in (*done, *owed):
+        place = (one.erasure_id, one.adapter, one.settled)
+        found[place] = _both(found[place], one) if place in found else one
     return [found[place] for place in sorted(found)]
 
 

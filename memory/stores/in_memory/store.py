@@ -199,9 +199,11 @@ class InMemoryStore:
         """See :meth:`memory.ports.Store.graph`."""
         return exporting.graph(self._shelf(tenant_key), subject_key, record_id, limit)
 
-    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+    async def purges_of(
+        self, tenant_key: str, subject_hash: str, erasure_ids: Sequence[UUID]
+    ) -> list[Purging]:
         """See :meth:`memory.ports.Store.purges_of`."""
-        return exporting.purges_of(self._shelf(tenant_key), erasure_ids)
+        return exporting.purges_of(self._shelf(tenant_key), subject_hash, erasure_ids)
 
     async def register(
         self, tenant_key: str, adapter: str, artefact_id: str, sources: Sequence[UUID]

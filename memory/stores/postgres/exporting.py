@@ -56,6 +56,12 @@ class Exporting(Base):
         nodes, edges = await self._access.single(lambda c: graphs.nodes(c, tenant_key, found))
         return Graph(nodes=nodes, edges=edges, records=found.records, erased=found.erased)
 
-    async def purges_of(self, tenant_key: str, erasure_ids: Sequence[UUID]) -> list[Purging]:
+    async def purges_of(
+        self, tenant_key: str, subject_hash: str, erasure_ids: Sequence[UUID]
+    ) -> list[Purging]:
         """See :meth:`memory.ports.Store.purges_of`."""
-        return await self._access.single(lambda c: exports.purges(c, tenant_key, erasure_ids))
+        of_them = await self._access.single(lambda c: exports.purges(c, tenant_key, erasure_ids))
+        others = await self._access.single(
+            lambda c: exports.debts(c, tenant_key, subject_hash, erasure_ids)
+        )
+        return sorted([*of_them, *others], key=lambda one: (one.erasure_id, one.adapter))
