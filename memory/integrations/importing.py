@@ -4,20 +4,18 @@ Both are read page by page, with their times and, where there is one to a text, 
 written by ``remember_many``: masked, with postings, about somebody. The id of a record is made from
 what it came from, and a key that is here already with something as new is left as it is, so that a
 run that stopped is run again. What was erased here since then comes back with a second run: erase
-the source first.
+the source first. A row that cannot be kept is counted and stops nothing.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+import asyncpg
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -25,9 +23,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from memory import validation
 from memory.errors import ConflictError, InvalidInputError, SubjectBlockedError
 from memory.failures import translate
+from memory.integrations import importing_rows as rows
 from memory.service import Item, TenantMemory
 from memory.service.base import utc_now
-from memory.vectors import vector
+from memory.types import Record
 
 if TYPE_CHECKING:
     from memory.integrations.langgraph import ErasableStore
@@ -44,9 +43,11 @@ _OWN: Final = frozenset({"data", "hash", "text_lemmatized", "user_id", "expirati
 class Imported:
     """What an import did: rows ``read``, records ``imported``, ``vectors`` that came with them.
 
-    ``existing`` counts what was here already, as new or newer. ``skipped`` counts the others by
+    ``existing`` counts what was here already, the same or newer. ``skipped`` counts the others by
     reason: ``expired``; ``nobody``, about whom it would be; ``barred``, since somebody is not to be
-    remembered; ``refused``, for what breaks a limit (a text of over 64 KiB, say).
+    remembered; ``changed``, where something else stands here with the same time, and stays;
+    ``refused``, for what breaks a limit (a text of over 64 KiB, say) or cannot be read (a date of
+    expiry that is none, say).
 
     >>> from memory.integrations.importing import Imported
     >>> done = Imported(read=3, imported=1, existing=1, vectors=1, skipped={"expired": 1})
@@ -69,7 +70,8 @@ async def from_langgraph(
     ``store`` says whom they are about and what of them is searched. What is left of a TTL goes on.
     A vector is kept where the item has one and ``vectors`` is true; it was made of the text before
     it was masked here. Else the memory's embedder makes one. Raises a ``MemoryServiceError`` for
-    what cannot be read.
+    a source that cannot be read. A row is refused where ``subjects`` raises ``ValueError``;
+    anything else that it raises passes through.
 
     >>> from memory import Memory
     >>> from memory.integrations.importing import from_langgraph
@@ -88,8 +90,10 @@ async def from_langgraph(
         where v.prefix = s.prefix and v.key = s.key
     )"""
     statement = f"""
-        select s.prefix, s.key, s.value::text as value, s.created_at, s.expires_at, s.ttl_minutes,
-            coalesce(s.updated_at, s.created_at, '-infinity') as updated_at,
+        select s.prefix, s.key, s.value::text as value, s.ttl_minutes,
+            extract(epoch from s.created_at)::text as created_at,
+            extract(epoch from s.updated_at)::text as updated_at,
+            extract(epoch from s.expires_at)::text as expires_at,
             {one if there[0].found and vectors else "null"} as embedding
         from {place}.store as s
         where (s.prefix, s.key) > (:prefix, :key)
@@ -97,18 +101,9 @@ async def from_langgraph(
     """
     counts: Counter[str] = Counter()
     after = {"prefix": "", "key": ""}
-    while rows := await _fetch(source, statement, **after):
-        after = {"prefix": rows[-1].prefix, "key": rows[-1].key}
-        drafts = []
-        for row in rows:
-            if row.expires_at is not None and row.expires_at <= utc_now():
-                counts["expired"] += 1
-                continue
-            draft = _item(store, row, counts)
-            if draft is not None:
-                drafts.append(draft)
-        counts["read"] += len(rows)
-        await _write(store.tenant, drafts, counts)
+    while page := await _fetch(source, statement, **after):
+        after = {"prefix": page[-1].prefix, "key": page[-1].key}
+        await _import(store.tenant, [_item(store, row) for row in page], counts)
     return _imported(counts)
 
 
@@ -146,63 +141,68 @@ async def from_mem0(
     """
     counts: Counter[str] = Counter()
     after: UUID | None = None
-    while rows := await _fetch(source, statement, after=after):
-        after = rows[-1].id
-        found = [
-            _memory(row.id, json.loads(row.payload or "{}"), row.vector, about) for row in rows
-        ]
-        drafts = [replace(item, kind=kind) for item in found if isinstance(item, Item)]
-        counts["read"] += len(rows)
-        counts.update(reason for reason in found if isinstance(reason, str))
-        await _write(memory, drafts, counts)
+    while page := await _fetch(source, statement, after=after):
+        after = page[-1].id
+        await _import(memory, [_memory(row, about, kind) for row in page], counts)
     return _imported(counts)
 
 
-def _item(store: ErasableStore, row: Any, counts: Counter[str]) -> Item | None:
-    """Return an item as LangGraph would have put it into ``store`` at its time."""
-    namespace, value = tuple(row.prefix.split(".")), json.loads(row.value)
+def _item(store: ErasableStore, row: Any) -> Item | str:
+    """Return an item as LangGraph would have put it at its time, or why it is skipped."""
     try:
+        expires_at = rows.expiry(row.expires_at)
+        if expires_at is not None and expires_at <= utc_now():
+            return "expired"
+        created_at = rows.instant(row.created_at)
+        moment = rows.instant(row.updated_at) or created_at
+        namespace = tuple(row.prefix.split(".")) if row.prefix else ()
         # The one way from an item to a record, so that both find the same.
-        draft = store.draft(namespace, row.key, value)
+        draft = store.draft(namespace, row.key, rows.json_object(row.value))
     except InvalidInputError as error:
-        counts["nobody" if error.field == "namespace" else "refused"] += 1
-        return None
-    kept = {**(draft.metadata or {}), "created_at": _utc(row.created_at).isoformat()}
+        return "nobody" if error.field == "namespace" else "refused"
+    except ValueError:
+        return "refused"
+    kept = dict(draft.metadata or {})
+    if created_at is not None:
+        kept["created_at"] = created_at.isoformat()
     if row.ttl_minutes is not None:
         kept["ttl"] = row.ttl_minutes
     return replace(
         draft,
         metadata=kept,
-        record_id=_id(row.updated_at, "langgraph", row.prefix, row.key),
-        occurred_at=_utc(row.updated_at),
-        expires_at=row.expires_at,
-        embedding=_vector(row.embedding) if draft.searchable else None,
+        record_id=rows.record_id(moment, draft.record_key or ""),
+        occurred_at=moment,
+        expires_at=expires_at,
+        embedding=rows.vector_of(row.embedding) if draft.searchable else None,
     )
 
 
 def _memory(
-    id_: UUID,
-    payload: dict[str, Any],
-    embedding: str | None,
-    about: Callable[[Mapping[str, Any]], str | Sequence[str] | None],
+    row: Any, about: Callable[[Mapping[str, Any]], str | Sequence[str] | None], kind: str
 ) -> Item | str:
     """Return one of mem0's memories as an item, or the reason for which it is skipped."""
-    expires_at = _end_of(payload.get("expiration_date"))
-    if expires_at is not None and expires_at <= utc_now():
-        return "expired"
-    subject_keys = about(payload)
+    try:
+        payload = rows.json_object("{}" if row.payload is None else row.payload)
+        expires_at = rows.ending(payload.get("expiration_date"))
+        if expires_at is not None and expires_at <= utc_now():
+            return "expired"
+        moment = rows.moment(payload.get("updated_at")) or rows.moment(payload.get("created_at"))
+        subject_keys = about(payload)
+    except ValueError:
+        return "refused"
     if not subject_keys:
         return "nobody"
-    moment = _moment(payload.get("updated_at")) or _moment(payload.get("created_at"))
+    line = f"mem0:{row.id}"
     return Item(
         text=payload.get("data") or "",
         subject_keys=subject_keys,
+        kind=kind,
         metadata={key: value for key, value in payload.items() if key not in _OWN},
-        record_key=f"mem0:{id_}",
-        record_id=_id(moment, "mem0", str(id_)),
+        record_key=line,
+        record_id=rows.record_id(moment, line),
         occurred_at=moment,
         expires_at=expires_at,
-        embedding=_vector(embedding),
+        embedding=rows.vector_of(row.vector),
     )
 
 
@@ -211,13 +211,23 @@ def _user(payload: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-async def _write(memory: TenantMemory, drafts: Sequence[Item], counts: Counter[str]) -> None:
+async def _import(memory: TenantMemory, found: Sequence[Item | str], counts: Counter[str]) -> None:
     """Write what is not here yet: at once, or one by one where something is refused."""
+    counts["read"] += len(found)
+    counts.update(reason for reason in found if isinstance(reason, str))
+    drafts = [item for item in found if isinstance(item, Item)]
     keys = [draft.record_key or "" for draft in drafts]
-    found = await memory.records(record_keys=keys, limit=len(keys)) if keys else []
-    here = {record.record_key: record.occurred_at for record in found}
-    fresh = [draft for draft in drafts if not _is_here(draft, here)]
-    counts["existing"] += len(drafts) - len(fresh)
+    records = await memory.records(record_keys=keys, limit=len(keys)) if keys else []
+    here = {record.record_key: record for record in records}
+    fresh = []
+    known = []
+    for draft in drafts:
+        record = here.get(draft.record_key or "")
+        if record is None or (draft.occurred_at and record.occurred_at < draft.occurred_at):
+            fresh.append(draft)
+        else:
+            known.append((draft, record))
+    await _compare(memory, known, counts)
     try:
         await memory.remember_many(items=fresh)
     except (ConflictError, InvalidInputError, SubjectBlockedError):
@@ -228,9 +238,37 @@ async def _write(memory: TenantMemory, drafts: Sequence[Item], counts: Counter[s
             _count(draft, counts)
 
 
-def _is_here(draft: Item, here: Mapping[str, datetime]) -> bool:
-    known = here.get(draft.record_key or "")
-    return known is not None and (draft.occurred_at is None or known >= draft.occurred_at)
+async def _compare(
+    memory: TenantMemory, known: Sequence[tuple[Item, Record]], counts: Counter[str]
+) -> None:
+    """Count what is here: newer, the same, or something else that the source never dated."""
+    same = []
+    for draft, record in known:
+        if record.record_id != draft.record_id:
+            counts["existing"] += 1
+        elif draft.expires_at != record.expires_at and "ttl" not in record.metadata:
+            counts["changed"] += 1
+        else:
+            # Masked and compared as a retry is, which writes nothing: hence no vector.
+            end = record.expires_at
+            same.append(replace(draft, embedding=None, searchable=False, expires_at=end))
+    try:
+        await memory.remember_many(items=same)
+    except (ConflictError, InvalidInputError, SubjectBlockedError):
+        for draft in same:
+            counts[await _compared(memory, draft)] += 1
+    else:
+        counts["existing"] += len(same)
+
+
+async def _compared(memory: TenantMemory, draft: Item) -> str:
+    try:
+        await memory.remember_many(items=[draft])
+    except SubjectBlockedError:
+        return "barred"
+    except (ConflictError, InvalidInputError):
+        return "changed"
+    return "existing"
 
 
 async def _write_one(memory: TenantMemory, draft: Item, counts: Counter[str]) -> None:
@@ -256,48 +294,6 @@ def _imported(counts: Counter[str]) -> Imported:
     return Imported(**own, skipped=dict(sorted(counts.items())))
 
 
-def _id(moment: datetime | None, *parts: str) -> UUID:
-    """Return a UUIDv7 of the time, the same for the same parts: a second run finds the first's."""
-    framed = "".join(f"{len(part)}:{part}" for part in parts)
-    digest = int.from_bytes(hashlib.sha256(framed.encode()).digest()[:10])
-    milliseconds = 0 if moment is None else max(0, int(_utc(moment).timestamp() * 1000))
-    bits = milliseconds << 80 | 0x7 << 76 | (digest >> 62 & 0xFFF) << 64
-    return UUID(int=bits | 0b10 << 62 | digest & (1 << 62) - 1)
-
-
-def _moment(value: object) -> datetime | None:
-    """Return a time as mem0 writes it; without a zone it is in UTC."""
-    try:
-        return _utc(datetime.fromisoformat(value)) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
-def _utc(moment: datetime) -> datetime:
-    # asyncpg leaves out the zone of "-infinity", and mem0 once did of every time.
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _end_of(day: object) -> datetime | None:
-    """Return when a day has passed: mem0 shows a memory through its ``expiration_date``."""
-    try:
-        last = date.fromisoformat(day) if isinstance(day, str) else None
-    except ValueError:
-        return None
-    return None if last is None else datetime(last.year, last.month, last.day, tzinfo=UTC) + _DAY
-
-
-_DAY: Final = timedelta(days=1)
-
-
-def _vector(written: str | None) -> Sequence[float] | None:
-    """Return a vector as pgvector writes it, None where it is none that can be kept."""
-    try:
-        return None if written is None else vector(json.loads(written))
-    except InvalidInputError:
-        return None
-
-
 def _quoted(name: str) -> str:
     return '"' + validation.key(name, "table").replace('"', '""') + '"'
 
@@ -310,7 +306,7 @@ async def _fetch(source: Source, statement: str, **values: Any) -> Sequence[Any]
         if isinstance(source, AsyncEngine):
             async with source.connect() as connection:
                 return (await connection.execute(text(statement), values)).all()
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, asyncpg.PostgresError, OSError, OverflowError) as error:
         failure = translate(error)
     else:
         raise InvalidInputError("source", "must be an AsyncEngine or an AsyncConnection")

@@ -275,6 +275,7 @@ class ErasableStore(BaseStore):
         >>> store.draft(("users", "dana"), "prefs", {"lang": "en"}).subject_keys
         'dana'
         """
+        validate_op_namespace(GetOp(namespace, key))
         checked = metadata(value, "value")
         fields = self._fields if index is None else index or ()
         text = "\n".join(text for path in fields for text in get_text_at_path(checked, path))

@@ -17,6 +17,7 @@ from memory import cli, integrations, ports
 # .ci/adk runs its example.
 _INTERNAL: Final = {
     "memory.integrations.google_adk",
+    "memory.integrations.importing_rows",
     "memory.integrations.langgraph_erasing",
     "memory.integrations.langgraph_items",
     "memory.integrations.langgraph_reading",
