@@ -313,11 +313,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "another person's receipt": ("receipt", {"receipt": receipt(subject_hashes=("b" * 64,))}),
     "a receipt of no counts": ("receipt", {"receipt": receipt(counts="planted")}),
     "a receipt that names no indexes": ("receipt", {"receipt": receipt(outstanding="planted")}),
-    "a count in words": ("evidence", {"evidence": replace(STONE, memories=cast("int", "5"))}),
-    "an unknown reason": ("evidence", {"evidence": replace(STONE, reason=cast("Any", "planted"))}),
+    "a count in words": ("evidence", {"evidence": replace(STONE, memories=cast("int", "1"))}),
+    "an unknown reason": ("evidence", {"evidence": sealed(STONE, reason="planted")}),
     "an id in words": (
         "evidence",
-        {"evidence": replace(STONE, erasure_id=cast("UUID", "planted"))},
+        {"evidence": sealed(STONE, erasure_id="planted")},
     ),
     "nothing before a later one": (
         "evidence",
