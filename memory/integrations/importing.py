@@ -36,6 +36,15 @@ __all__ = ["Imported", "from_langgraph", "from_mem0"]
 Source = AsyncEngine | AsyncConnection
 
 _PAGE: Final = 500
+# asyncpg's own come unwrapped while it connects.
+_DRIVER_ERRORS: Final = (
+    SQLAlchemyError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    OverflowError,
+)
 _OWN: Final = frozenset({"data", "hash", "text_lemmatized", "user_id", "expiration_date"})
 
 
@@ -306,7 +315,7 @@ async def _fetch(source: Source, statement: str, **values: Any) -> Sequence[Any]
         if isinstance(source, AsyncEngine):
             async with source.connect() as connection:
                 return (await connection.execute(text(statement), values)).all()
-    except (SQLAlchemyError, asyncpg.PostgresError, OSError, OverflowError) as error:
+    except _DRIVER_ERRORS as error:
         failure = translate(error)
     else:
         raise InvalidInputError("source", "must be an AsyncEngine or an AsyncConnection")
