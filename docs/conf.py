@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import memory
 
 project = "erasable-memory"
@@ -19,8 +21,10 @@ html_copy_source = False
 # Links to headings, as the pages use them where they are read as files.
 myst_heading_anchors = 4
 
-# Not in dev: see docs/agents.md.
-autodoc_mock_imports = ["google.adk", "google.genai"]
+# The site needs the extra docs alone: the frameworks of the integrations are taken as they are
+# where they are installed. google is in parts, of which some come with others: see docs/agents.md.
+_FRAMEWORKS = ("agents", "langchain_core", "langgraph", "mcp", "pydantic")
+autodoc_mock_imports = ["google", *(name for name in _FRAMEWORKS if find_spec(name) is None)]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"

@@ -158,9 +158,9 @@ def _parser() -> argparse.ArgumentParser:
 async def _serve(
     given: argparse.Namespace, indexes: Sequence[DerivedIndex], embedder: Embedder | None
 ) -> None:
-    pepper = _setting(os.environ, "MEMORY_SUBJECT_PEPPER", empty=True)
     url = _setting(os.environ, "MEMORY_DATABASE_URL")
     tenant = given.tenant or _setting(os.environ, "MEMORY_TENANT")
+    pepper = _setting(os.environ, "MEMORY_SUBJECT_PEPPER", empty=True)
     store = PostgresStore(url, pooler=given.pooler)
     async with Memory(
         store, subject_pepper=pepper or None, indexes=indexes, embedder=embedder
@@ -179,5 +179,7 @@ async def _serve(
 def _setting(environment: Mapping[str, str], name: str, *, empty: bool = False) -> str:
     value = environment.get(name)
     if value is None or not (value or empty):
-        raise InvalidInputError(name, "must be set" + (", if to nothing" if empty else ""))
+        raise InvalidInputError(
+            name, "must be set" + ("; an empty value means none" if empty else "")
+        )
     return value

@@ -49,7 +49,7 @@ def configured() -> dict[str, Any]:
 
 def test_the_page_starts_what_is_installed_with_what_it_reads(database: Database) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts[configured()["command"]] == "memory.integrations.mcp_server:main"
+    assert scripts[Path(configured()["command"]).name] == "memory.integrations.mcp_server:main"
     assert configured()["env"].keys() == {
         name for name in environment(database) if name.startswith("MEMORY_")
     }
