@@ -49,13 +49,14 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A memory that was found."""
+    """A memory that was found; ``other_people`` counts those whom the server may not name."""
 
     record_id: str
     origin: Literal["remembered", "derived"]
     kind: str
     text: str = field(repr=False)
     subject_keys: list[str] = field(repr=False)
+    other_people: int
     metadata: dict[str, Any] = field(repr=False)
     occurred_at: str
     score: float
@@ -162,7 +163,9 @@ class Tools:
                     origin=hit.record.origin,
                     kind=hit.record.kind,
                     text=hit.record.text,
-                    subject_keys=list(hit.record.subject_keys),
+                    subject_keys=self._named(hit.record.subject_keys),
+                    other_people=len(hit.record.subject_keys)
+                    - len(self._named(hit.record.subject_keys)),
                     metadata=dict(hit.record.metadata),
                     occurred_at=_time(hit.record.occurred_at),
                     score=hit.score,
@@ -196,7 +199,7 @@ class Tools:
     async def forget_dry_run(self, subject_key: Person) -> Erasure:
         """Say what erasing a person would take, and whose memories beside theirs; erase nothing."""
         self._check([subject_key])
-        return _erasure(await self._memory.forget(subject_key=subject_key, dry_run=True))
+        return self._erasure(await self._memory.forget(subject_key=subject_key, dry_run=True))
 
     async def forget(
         self,
@@ -213,7 +216,7 @@ class Tools:
         except (LegalHoldError, PartialErasureError) as stopped:
             # Not complete, and the answer says so: what could be erased is.
             receipt = stopped.receipt
-        return _erasure(receipt)
+        return self._erasure(receipt)
 
     async def erasure_history(
         self,
@@ -238,21 +241,24 @@ class Tools:
         if self._only is not None and not set(subject_keys) <= set(self._only):
             raise InvalidInputError("subject_key", "must be of those that this server is for")
 
+    def _named(self, subject_keys: Collection[str]) -> list[str]:
+        """Return the people that the server may name; how many there are it says of all."""
+        return [key for key in subject_keys if self._only is None or key in self._only]
 
-def _erasure(receipt: Receipt) -> Erasure:
-    return Erasure(
-        erasure_id=str(receipt.erasure_id),
-        dry_run=receipt.dry_run,
-        complete=receipt.complete,
-        closure=receipt.closure,
-        memories=receipt.counts.memories,
-        derived=receipt.counts.derived,
-        bystanders=receipt.bystanders,
-        bystander_keys=list(receipt.bystander_keys),
-        held=receipt.held,
-        deferred=receipt.deferred,
-        outstanding=list(receipt.outstanding),
-    )
+    def _erasure(self, receipt: Receipt) -> Erasure:
+        return Erasure(
+            erasure_id=str(receipt.erasure_id),
+            dry_run=receipt.dry_run,
+            complete=receipt.complete,
+            closure=receipt.closure,
+            memories=receipt.counts.memories,
+            derived=receipt.counts.derived,
+            bystanders=receipt.bystanders,
+            bystander_keys=self._named(receipt.bystander_keys),
+            held=receipt.held,
+            deferred=receipt.deferred,
+            outstanding=list(receipt.outstanding),
+        )
 
 
 def _time(moment: datetime) -> str:

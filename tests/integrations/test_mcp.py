@@ -245,6 +245,21 @@ async def test_a_server_for_one_person_refuses_every_other(memory: Memory) -> No
         assert (await call(client, "erasure_history", subject_key=ANN))["tombstones"] == []
 
 
+async def test_a_server_for_one_person_counts_the_others_and_names_none(memory: Memory) -> None:
+    shop = memory.for_tenant("shop")
+    await shop.remember(text="okapi of two", subject_keys=[ANN, BOB])
+    for people, named, others in ((ANN, [ANN], 1), (None, [ANN, BOB], 0)):
+        async with Client(memory_server(shop, subject_keys=people)) as client:
+            [hit] = (await call(client, "recall", subject_keys=[ANN]))["hits"]
+            assert (hit["subject_keys"], hit["other_people"]) == (named, others)
+            plan = await call(client, "forget_dry_run", subject_key=ANN)
+            assert (plan["bystanders"], plan["bystander_keys"]) == (1, named[1:])
+            [entry] = (await call(client, "export", subject_key=ANN))["entries"]
+            assert (entry["subject_key"], entry["other_people"]) == (ANN, 1)
+            assert (BOB in str([hit, plan])) == (people is None)
+            assert BOB not in str(entry)
+
+
 async def test_a_server_that_only_reads_offers_nothing_else() -> None:
     shop = Memory(InMemoryStore(), subject_pepper="pepper").for_tenant("shop")
     await shop.remember(text="kept", subject_keys=ANN)
