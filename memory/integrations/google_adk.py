@@ -8,6 +8,7 @@ read one another, and forgetting the person empties both.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -30,6 +31,7 @@ except ImportError:
 __all__ = ["ErasableMemoryService"]
 
 _PAGE: Final = 1_000
+_logger = logging.getLogger(__name__)
 _NAMESPACE: Final = uuid5(NAMESPACE_URL, "urn:erasable-memory:google-adk")
 
 
@@ -48,6 +50,8 @@ class ErasableMemoryService(BaseMemoryService):
     Of an event its author, time, role and text are kept, masked, once: adding a session again adds
     what is new. What was deleted stays deleted, but a person who was forgotten comes back with a
     session that is added again: delete it in the session service, or forget with ``block_future``.
+    An event over 64 KiB is left out, with a warning that says how many were; a longer entry of
+    ``add_memory`` is refused with ``InvalidInputError``.
 
     >>> from google.adk.memory.memory_entry import MemoryEntry
     >>> from google.genai.types import Content, Part
@@ -145,7 +149,10 @@ class ErasableMemoryService(BaseMemoryService):
             return
         memory, kind = self._tenant(app_name), self.kind(app_name)
         person = self._subject_key(app_name, user_id)
-        record = await memory.get(record_id=memory_id)
+        try:
+            record = await memory.get(record_id=memory_id)
+        except InvalidInputError:
+            return  # no id that a search returned
         if record is None or record.kind != kind or person not in record.subject_keys:
             return
         # The oldest first: until the newest is gone, the deletion can be asked for again.
@@ -232,16 +239,31 @@ def _gone(record_id: UUID) -> UUID:
 
 
 def _entries(events: Sequence[Event]) -> list[MemoryEntry]:
-    return [
-        MemoryEntry(
-            id=event.id,
-            author=event.author,
-            content=event.content,
-            timestamp=datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
+    found, too_long = [], 0
+    for position, event in enumerate(events):
+        if event.content is None:
+            continue
+        if len(_text(event.content).encode(errors="replace")) > validation.MAX_TEXT:
+            too_long += 1
+            continue
+        moment = _time(event.timestamp, f"events.{position}.timestamp")
+        found.append(
+            MemoryEntry(id=event.id, author=event.author, content=event.content, timestamp=moment)
         )
-        for event in events
-        if event.content is not None
-    ]
+    if too_long:
+        # One pasted file must not keep a session out for ever.
+        _logger.warning("events over 64 KiB were left out: %d", too_long)
+    return found
+
+
+def _time(timestamp: float, field: str) -> str:
+    try:
+        moment = datetime.fromtimestamp(timestamp, UTC)
+    except (ValueError, OverflowError, OSError):
+        moment = None
+    if moment is None:
+        raise InvalidInputError(field, "must be a time in seconds since 1970")
+    return moment.isoformat()
 
 
 def _text(content: types.Content) -> str:

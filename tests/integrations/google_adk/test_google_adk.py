@@ -247,6 +247,39 @@ async def test_entries_are_added_as_they_are(service: ErasableMemoryService) -> 
         assert wrong not in str(refused.value)
 
 
+async def test_what_is_no_id_deletes_nothing(service: ErasableMemoryService) -> None:
+    await service.add_session_to_memory(session(event("okapi")))
+    for wrong in ("abc", "", "\0", "x" * 5_000, "00000000-0000-0000-0000-000000000000"):
+        await service.delete_memory(app_name="shop_app", user_id=ANN, memory_id=wrong)
+    assert await found(service, "okapi") == ["okapi"]
+
+
+@pytest.mark.parametrize("moment", [float("inf"), float("-inf"), float("nan"), -1e14, 1e300])
+async def test_a_time_that_is_none_is_refused_by_name(
+    service: ErasableMemoryService, shop: TenantMemory, moment: float
+) -> None:
+    wrong = event("okapi", "e2").model_copy(update={"timestamp": moment})
+    with pytest.raises(InvalidInputError, match=r"^events\.1\.timestamp"):
+        await service.add_session_to_memory(session(event("zebra"), wrong))
+    assert await shop.records() == []
+    await service.add_session_to_memory(session(event("zebra")))
+    assert await found(service, "zebra") == ["zebra"]
+
+
+async def test_an_event_that_is_too_long_is_left_out_and_counted(
+    service: ErasableMemoryService, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = (event("okapi"), event("secret " + "\u00e9" * 32_768, "e2"), event("zebra", "e3"))
+    await service.add_session_to_memory(session(*events))
+    assert await found(service, "okapi zebra secret") in (["okapi", "zebra"], ["zebra", "okapi"])
+    assert [
+        record.getMessage() for record in caplog.records if "64 KiB" in record.getMessage()
+    ] == ["events over 64 KiB were left out: 1"]
+    long = MemoryEntry(content=types.Content(parts=[types.Part(text="x" * 65_537)]))
+    with pytest.raises(InvalidInputError):
+        await service.add_memory(app_name="shop_app", user_id=ANN, memories=[long])
+
+
 class Scripted(BaseLlm):
     """A model that repeats what it was told and keeps what it was sent."""
 
