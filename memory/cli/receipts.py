@@ -34,8 +34,12 @@ def decision_values(decision: Decision) -> dict[str, Any]:
 
 def show_receipt(receipt: Receipt) -> None:
     """Print a table of what went, or of what would go."""
-    rows = [*receipt.summary(), ("digest", receipt.closure or "none")]
-    table(receipt.title, ("erasure", str(receipt.erasure_id)), rows)
+    closure = ("closure", receipt.closure or "none")
+    if receipt.dry_run:  # its id is of no erasure
+        table(receipt.title, closure, receipt.summary())
+    else:
+        erasure = ("erasure", str(receipt.erasure_id))
+        table(receipt.title, erasure, [*receipt.summary(), closure])
 
 
 def say_what_is_left(receipts: Sequence[Receipt]) -> bool:

@@ -127,7 +127,9 @@ class Receipt:
         return "Erased" if self.complete else "Erased, not complete"
 
     def _repr_html_(self) -> str:
-        rows = [("erasure", self.erasure_id), *self.summary()]
+        # The id of a dry run is of no erasure; what it is for is its closure.
+        first = ("closure", self.closure) if self.dry_run else ("erasure", self.erasure_id)
+        rows = [first, *self.summary()]
         return rendering.facts(rows, caption=self.title)
 
 

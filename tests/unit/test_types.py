@@ -93,7 +93,10 @@ def test_a_receipt_reads_as_a_table_without_a_key():
     assert PLANTED not in html
     assert "<table>" in html
     assert "yes" in html
-    assert "dry run" in receipt(dry_run=True, complete=False)._repr_html_()
+    plan = receipt(dry_run=True, complete=False)
+    assert "dry run" in plan._repr_html_()
+    assert str(plan.erasure_id) not in plan._repr_html_()  # it is of no erasure
+    assert str(plan.erasure_id) in html
     assert "index" in receipt(outstanding=("index",), complete=False)._repr_html_()
 
 
