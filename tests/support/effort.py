@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = ["tries"]
 
-_EFFORT: Final = float(os.environ.get("MEMORY_TEST_EFFORT", "0.4"))
+_EFFORT: Final = float(os.environ.get("MEMORY_TEST_EFFORT", "0.3"))
 
 
 def tries(full: int) -> int:

@@ -22,6 +22,7 @@ _INTERNAL: Final = {
     "memory.integrations.langgraph_items",
     "memory.integrations.langgraph_reading",
     "memory.integrations.mcp_tools",
+    "memory.integrations.openai_items",
     "memory.integrations.wordpiece",
 }
 # What is said elsewhere: the bound verbs are those of Memory, and what a store does for Memory is
