@@ -167,11 +167,11 @@ def __getattr__(name: str) -> ModuleType:
     Alembic takes longer to import than everything else together.
     """
     if name == "migrate":
-        import memory.migrate as migrations  # noqa: PLC0415 - see above
+        import memory.migrate as migrations  # noqa: PLC0415 - Alembic is slow to import
 
         return migrations
     if name == "embedded":
-        import memory.embedded as server  # noqa: PLC0415 - see above
+        import memory.embedded as server  # noqa: PLC0415 - imports Alembic too
 
         return server
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

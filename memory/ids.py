@@ -24,7 +24,7 @@ def uuid7() -> UUID:
     section 6.2, method 3), variant, 62 random bits. Time and fraction together are a 60-bit clock
     that never stands still: a tie or a step backwards counts up from the last value.
     """
-    global _last  # noqa: PLW0603 - the clock of the process is the one thing shared here
+    global _last  # noqa: PLW0603 - ids must grow through the whole process
     nanoseconds = time.time_ns()
     clock = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
     with _lock:

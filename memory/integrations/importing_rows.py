@@ -31,7 +31,7 @@ def json_object(written: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - what is no JSON raises the same
+        raise ValueError("not an object")  # noqa: TRY004 - a row is refused by one error
     return found
 
 
@@ -64,7 +64,7 @@ def moment(value: object) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ValueError("not a time")  # noqa: TRY004 - as a text that is none
+        raise ValueError("not a time")  # noqa: TRY004 - a row is refused by one error
     try:
         return _utc(datetime.fromisoformat(value.strip()))
     except OverflowError:

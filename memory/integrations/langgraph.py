@@ -191,7 +191,7 @@ class ErasableStore(BaseStore):
         given = list(ops)
         for op in given:
             if not isinstance(op, GetOp | SearchOp | ListNamespacesOp | PutOp):
-                raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - as theirs do
+                raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - LangGraph's own stores raise it
             validate_op_namespace(op)
         results: list[Result] = [None] * len(given)
         writes = [op for op in given if isinstance(op, PutOp)]
