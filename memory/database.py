@@ -1,4 +1,4 @@
-"""Connections, transactions and the error border. No statement of the domain is here.
+"""Transactions and the error border. No statement of the domain is here.
 
 Every call runs as *work*: a coroutine that takes a connection. Where it runs is the access's
 affair: in a transaction of its own (:class:`OwnAccess`) or inside the caller's
@@ -15,25 +15,17 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg
-from sqlalchemy import URL, Connection, Row
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import NullPool
 
 from memory import telemetry
+from memory.engines import require_asyncpg
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
-from memory.urls import normalize_url
 
-__all__ = [
-    "Access",
-    "AnyRow",
-    "JoinedAccess",
-    "OwnAccess",
-    "fetch",
-    "open_engine",
-    "require_asyncpg",
-]
+__all__ = ["Access", "AnyRow", "JoinedAccess", "OwnAccess", "fetch"]
 
 T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
@@ -42,14 +34,6 @@ Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
 
 _ATTEMPTS = 6
 _DIRECT = "memory_direct"
-# Our statements reach every row through an index, and in its order. A foreign key's own check is
-# planned once a session: what looked cheap beside an empty table would read all of it later.
-_PLANNING = {
-    "enable_seqscan": "off",
-    "enable_sort": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
 _DRIVER_ERRORS = (
     SQLAlchemyError,
     asyncpg.PostgresError,
@@ -58,58 +42,6 @@ _DRIVER_ERRORS = (
     OSError,
     OverflowError,
 )
-
-
-class _PooledConnection(asyncpg.Connection):
-    """A connection through PgBouncer in transaction mode: nothing happens outside BEGIN.
-
-    SQLAlchemy sets type codecs on connect, which looks types up; outside a transaction the parse
-    and the execution of that query may reach two different servers.
-    """
-
-    async def set_type_codec(self, *args: Any, **options: Any) -> None:
-        async with self.transaction():
-            await super().set_type_codec(*args, **options)
-
-
-def open_engine(url: str | URL, *, pooler: bool = False) -> AsyncEngine:
-    """Return an engine of our own; its errors never show parameters.
-
-    With ``pooler`` it is fit for PgBouncer in transaction mode: no cache of prepared statements, no
-    named ones, no start-up parameters. Connections to the pooler are kept, since making one costs
-    more than a call.
-    """
-    url = normalize_url(url)
-    if url.get_driver_name() != "asyncpg":
-        raise InvalidInputError("url", "must name asyncpg here: postgresql://")
-    if not pooler:
-        return create_async_engine(
-            url,
-            hide_parameters=True,
-            connect_args={"server_settings": _PLANNING},
-        )
-    return create_async_engine(
-        url,
-        hide_parameters=True,
-        connect_args={
-            "connection_class": _PooledConnection,
-            "prepared_statement_cache_size": 0,
-            "prepared_statement_name_func": lambda: "",
-            "statement_cache_size": 0,
-        },
-    )
-
-
-def require_asyncpg(source: AsyncEngine | AsyncConnection) -> None:
-    """Raise ``InvalidInputError`` unless the engine or started connection speaks asyncpg."""
-    try:
-        driver = source.dialect.driver
-    except SQLAlchemyError:
-        driver = None
-    if driver is None:
-        raise InvalidInputError("connection", "must have been started: async with, or await")
-    if driver != "asyncpg":
-        raise InvalidInputError("engine", "must use asyncpg (postgresql+asyncpg://)")
 
 
 class _Row(asyncpg.Record):

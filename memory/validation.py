@@ -248,10 +248,10 @@ def period(since: object, until: object) -> tuple[datetime | None, datetime | No
     return start, end
 
 
-def limit(value: object, field: str = "limit") -> int:
-    """Check how many to return: 1 to 1,000."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
-        raise InvalidInputError(field, f"must be a whole number from 1 to {MAX_LIMIT:,}")
+def limit(value: object, field: str = "limit", *, least: int = 1) -> int:
+    """Check how many of something: ``least`` to 1,000."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_LIMIT:
+        raise InvalidInputError(field, f"must be a whole number from {least} to {MAX_LIMIT:,}")
     return value
 
 

@@ -8,7 +8,8 @@ from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory import ddl, migrate
-from memory.database import OwnAccess, fetch, open_engine
+from memory.database import OwnAccess, fetch
+from memory.engines import open_engine
 from memory.types import Check
 
 __all__ = ["verify_install"]

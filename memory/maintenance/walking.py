@@ -10,7 +10,8 @@ from typing import TypeAlias
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from memory.database import Access, OwnAccess, fetch, open_engine
+from memory.database import Access, OwnAccess, fetch
+from memory.engines import open_engine
 from memory.errors import InvalidInputError
 
 __all__ = ["Portion", "Progress", "Source", "opened", "silent", "tenants", "unwatched"]

@@ -14,7 +14,7 @@ from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from memory import ConflictError, InstallError, Memory, Recall, StoreUnavailableError
-from memory.database import open_engine
+from memory.engines import open_engine
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from pages import ROOT, Page

@@ -11,7 +11,7 @@ import pytest
 from psycopg import errors
 
 import memory
-from memory.database import open_engine
+from memory.engines import open_engine
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from servers import Database, Postgres
 

@@ -13,11 +13,12 @@ import httpx
 import psycopg
 import pytest
 from fastapi import Depends, FastAPI
-from sqlalchemy import delete, event
+from sqlalchemy import delete, event, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from memory import InvalidInputError, LegalHoldError, Memory, PostgresStore
+from memory.engines import open_engine
 from pages import ROOT, Page, names_for, run
 from rawsql import Connection
 from samples import load
@@ -25,6 +26,9 @@ from servers import Database
 from stores import image, mentions
 
 PAGE = Page(ROOT / "docs" / "fastapi.md")
+SESSION_SETTINGS = """
+    select name, setting from pg_catalog.pg_settings where source = 'client' order by name
+"""
 ZOE, DANA = "customer:zoe", "customer:dana"
 
 
@@ -55,6 +59,20 @@ def test_an_engine_made_from_a_url_has_the_pool_that_is_told(database: Database)
     assert (pool.size(), pool._max_overflow) == (5, 10)  # type: ignore[attr-defined]
 
 
+async def test_an_engine_set_up_as_the_page_says_plans_as_ours_do(database: Database) -> None:
+    [block] = [block for block in PAGE.blocks("python") if "server_settings" in block.code]
+    names = names_for(database)
+    run(block.code[: block.code.index("service =")], name="fastapi.md", line=1, names=names)
+    found = []
+    for engine in (names["steered"], open_engine(database.app_url)):
+        async with engine.connect() as connection:
+            rows = await connection.execute(text(SESSION_SETTINGS))
+            found.append(rows.all())
+        await engine.dispose()
+    assert found[0] == found[1]
+    assert ("enable_seqscan", "off") in found[0]
+
+
 @pytest.fixture
 async def page(database: Database) -> Any:
     """What the page defines for an ORM: ``Ticket``, ``sessions`` and ``memory_in``."""
@@ -67,13 +85,13 @@ async def page(database: Database) -> Any:
         superuser.execute(f"grant select, insert, delete on public.tickets to {app}")
     names = names_for(database)
     blocks = PAGE.blocks("python")
-    [engine] = [block for block in blocks if "engine = create_async_engine" in block.code]
+    [engine] = [block for block in blocks if block.code.startswith("engine =")]
     [models] = [block for block in blocks if "class Ticket" in block.code]
     [depends] = [block for block in blocks if "Depends" in block.code]
     imports = "from memory import Memory, PostgresStore\n"
     definitions = models.code[: models.code.index("async with sessions")]
-    making = engine.code[: engine.code.index("service =")]
-    for code in (imports, making, definitions, depends.code):
+    imports += "from sqlalchemy.ext.asyncio import create_async_engine\n"
+    for code in (imports, engine.code, definitions, depends.code):
         run(code, name="fastapi.md", line=1, names=names)
     yield SimpleNamespace(**names)
     await names["engine"].dispose()

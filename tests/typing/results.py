@@ -52,6 +52,7 @@ from memory import (
 async def stores(engine: AsyncEngine, connection: AsyncConnection) -> None:
     for store in (
         PostgresStore("postgresql://your_app_role@host/db"),
+        PostgresStore("postgresql://your_app_role@host/db", pool_size=2, max_overflow=0),
         PostgresStore(engine, pooler=True),
         PostgresStore.joined(connection),
     ):

@@ -11,7 +11,8 @@ from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from memory import InvalidInputError, Memory, StoreUnavailableError
-from memory.database import OwnAccess, open_engine
+from memory.database import OwnAccess
+from memory.engines import open_engine
 from memory.stores.postgres import PostgresStore
 from stores import leaks
 
@@ -90,6 +91,37 @@ def test_a_connection_that_was_not_started_is_refused() -> None:
 def test_an_engine_of_our_own_hides_parameters() -> None:
     assert open_engine("postgres://h/db").sync_engine.hide_parameters
     assert open_engine("postgres://h/db", pooler=True).sync_engine.hide_parameters
+
+
+def pool_of(store: PostgresStore) -> tuple[int, int]:
+    assert store._own is not None
+    pool: Any = store._own.pool
+    return pool.size(), pool._max_overflow
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+def test_a_pool_has_the_size_that_was_asked_for(pooler: bool) -> None:
+    url = "postgres://app@h/db"
+    assert pool_of(PostgresStore(url, pooler=pooler)) == (5, 10)
+    asked = PostgresStore(url, pooler=pooler, pool_size=1, max_overflow=0)
+    assert pool_of(asked) == (1, 0)
+    assert pool_of(PostgresStore(url, pooler=pooler, pool_size=1_000)) == (1_000, 10)
+
+
+@pytest.mark.parametrize("size", [-1, 1_001, 2.0, "2", True])
+def test_a_pool_without_a_bound_or_of_no_number_is_refused(size: Any) -> None:
+    for field, given in (("pool_size", 0), ("pool_size", size), ("max_overflow", size)):
+        with pytest.raises(InvalidInputError, match="must be a whole number from") as caught:
+            PostgresStore("postgres://app@h/db", **{field: given})
+        assert caught.value.field == field
+
+
+def test_an_engine_keeps_its_own_pool_and_another_is_refused() -> None:
+    engine = create_async_engine("postgresql+asyncpg://app@h/db", pool_size=2)
+    PostgresStore(engine, pool_size=None, max_overflow=None)
+    for field in ("pool_size", "max_overflow"):
+        with pytest.raises(InvalidInputError, match=f"{field}: is for a URL"):
+            PostgresStore(engine, **{field: 2})
 
 
 async def test_only_an_engine_made_from_a_url_is_closed() -> None:

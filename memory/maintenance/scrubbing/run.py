@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from memory.database import OwnAccess, open_engine
+from memory.database import OwnAccess
+from memory.engines import open_engine
 from memory.errors import InvalidInputError
 from memory.maintenance.scrubbing.freespace import Left, may_read
 from memory.maintenance.scrubbing.overwrite import FILLED, overwrite, overwrite_gaps

@@ -19,6 +19,11 @@ class PostgresStore(Writing, Reading, Erasing, Holding, Exporting):
     a superuser: a superuser bypasses row level security. ``pooler=True`` is for PgBouncer in
     transaction mode; a host's own engine must then be set up for it.
 
+    With a URL, ``pool_size`` connections are kept, 5 if nothing is said, and ``max_overflow`` more,
+    10, are opened and closed as they are needed; each is at most 1,000. Calls beyond both wait 30
+    seconds for one, then raise ``StoreUnavailableError``. An engine has a pool of its own: with
+    one, either is an ``InvalidInputError``.
+
     With ``url`` leading to your database:
 
     >>> from memory import Memory, PostgresStore

@@ -9,7 +9,8 @@ from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory import fingerprint
-from memory.database import Access, JoinedAccess, OwnAccess, open_engine
+from memory.database import Access, JoinedAccess, OwnAccess
+from memory.engines import open_engine
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from memory.repositories import tenancy
 from memory.repositories.measuring import Measured, measure
@@ -26,19 +27,29 @@ class Base:
     system = "postgresql"
 
     def __init__(
-        self, source: AsyncEngine | AsyncConnection | URL | str, *, pooler: bool = False
+        self,
+        source: AsyncEngine | AsyncConnection | URL | str,
+        *,
+        pooler: bool = False,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
     ) -> None:
         self._own: AsyncEngine | None = None
         self._measured: Measured | None = None
         self._measured_at = 0.0
         self._access: Access
+        pool = {"pool_size": pool_size, "max_overflow": max_overflow}
+        if isinstance(source, AsyncEngine | AsyncConnection):
+            for name, given in pool.items():
+                if given is not None:
+                    raise InvalidInputError(name, "is for a URL: an engine has a pool already")
+        elif not isinstance(source, URL | str):
+            raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
         if isinstance(source, AsyncConnection):
             self._access = JoinedAccess(source)
             return
-        if not isinstance(source, AsyncEngine | URL | str):
-            raise InvalidInputError("source", "must be a URL or an engine of create_async_engine")
         if not isinstance(source, AsyncEngine):
-            source = self._own = open_engine(source, pooler=pooler)
+            source = self._own = open_engine(source, pooler=pooler, **pool)
         steered = self._own is not None and not pooler
         self._access = OwnAccess(source, pooler=pooler, steered=steered)
 
