@@ -146,9 +146,10 @@ begin
     ) as l;
 end $$;
 
--- The adapters that owe a purge for this or an earlier erasure of something about these people.
+-- The adapters that owe a purge for this or an earlier erasure of something about these people. All
+-- that the tenant's indexes owe is read, so page by page.
 create function memory.owing(tenant text, hashes text[]) returns text[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set enable_bitmapscan = on as $$
 begin
     return array(
         select distinct p.adapter from memory.purges as p

@@ -190,7 +190,7 @@ async def purges(
     return sorted(found, key=lambda one: (one.erasure_id, one.adapter, one.settled))
 
 
-# Reads all that the tenant's indexes owe, as memory.owing does for each erasure.
+# Reads all that the tenant's indexes owe, page by page, as memory.owing does for each erasure.
 _DEBTS: Final = f"""
 {SETTING}
 select p.* from s

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 from memory.maintenance.checks.rows import _TABLES
+from memory.maintenance.debts import _OF_ERASURE
 from memory.maintenance.due import _WALK
-from memory.repositories.exports import _PURGES, _RECORDS
+from memory.repositories.exports import _DEBTS, _PURGES, _RECORDS
 from memory.repositories.graphs import _NODES
+from memory.repositories.purges import _OWING
 from plans import MODES, explained
 from rawsql import Connection
 from servers import Database, Postgres
@@ -41,8 +43,8 @@ ROWS = f"""
     select 'acme', 'tea', told, 1 from told union all select 'acme', 'tea', made, 1 from told;
     insert into memory.tenants (tenant_key) values ('acme');
     insert into memory.subjects (tenant_key, subject_hash) values ('acme', repeat('a', 64));
-    insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id)
-    select 'acme', 'index', 'gone' || n, gen_random_uuid() from told;
+    insert into memory.purges (tenant_key, adapter, artefact_id, erasure_id, subject_hashes)
+    select 'acme', 'index', 'gone' || n, gen_random_uuid(), array[repeat('a', 64)] from told;
 """
 
 
@@ -123,3 +125,19 @@ async def test_the_purges_of_a_timeline_read_those_of_its_erasures_only(
         rows = await owner_role.fetch("select erasure_id from memory.purges limit 10")
     values = ["acme", [row["erasure_id"] for row in rows]]
     assert buffers(await explained(owner_role, _PURGES, values, mode)) < 10 * MOST_A_ROW
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_owes_something_about_a_person_is_read_page_by_page(
+    owner_role: Connection, mode: str
+) -> None:
+    tenant = "set local app.current_tenant = 'acme'"
+    as_forget = f"{tenant}; set local enable_bitmapscan = off"
+    for statement, values, before in (
+        (_OWING, ["acme", ["a" * 64]], ""),
+        (_DEBTS, ["acme", "a" * 64, []], ""),
+        (_OF_ERASURE, ["acme", UUID(int=0), ["a" * 64]], tenant),
+        ("select memory.owing($1, $2)", ["acme", ["a" * 64]], as_forget),
+    ):
+        plan = await explained(owner_role, statement, values, mode, before=before)
+        assert buffers(plan) < MANY / 10
