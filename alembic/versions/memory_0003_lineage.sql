@@ -38,6 +38,15 @@ for each statement execute function memory.refuse_identity();
 create trigger edge_fixed before update on memory.provenance
 for each statement execute function memory.refuse_identity();
 
+-- What refuses a change or erases fires for a replica's session too, since a job that sets
+-- session_replication_role for speed would sever records without a trace. What completes an insert
+-- does not: a replica is sent its rows.
+alter table memory.records enable always trigger identity_fixed;
+
+alter table memory.record_subjects enable always trigger link_fixed;
+
+alter table memory.provenance enable always trigger edge_fixed;
+
 -- Counts for BM25 are deltas that maintenance folds: one row per tenant, updated in place, let
 -- 8 writers pass at a fifth of their rate.
 create function memory.record_added() returns trigger
@@ -179,6 +188,10 @@ for each statement execute function memory.link_kept();
 
 create trigger edge_kept after delete on memory.provenance referencing old table as gone
 for each statement execute function memory.edge_kept();
+
+alter table memory.record_subjects enable always trigger link_kept;
+
+alter table memory.provenance enable always trigger edge_kept;
 
 -- A new edge: its sources exist and stay (locked against forget and against a later link), and
 -- the derived record is about everybody they are about.

@@ -91,6 +91,8 @@ for each statement execute function memory.artefact_added();
 create trigger artefact_fixed before update on memory.artefacts
 for each statement execute function memory.refuse_identity();
 
+alter table memory.artefacts enable always trigger artefact_fixed;
+
 -- Each registration is a claim of its own, so no two tenants ever wait for each other over one, and
 -- it goes with its registration, exactly: an artefact of two tenants is purged with the last claim.
 create function memory.artefact_removed() returns trigger

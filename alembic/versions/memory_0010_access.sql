@@ -109,6 +109,8 @@ alter table memory.subjects enable always trigger decision_kept;
 
 alter table memory.subjects enable always trigger decision_stays;
 
+alter table memory.subjects enable always trigger subject_fixed;
+
 -- Records the check value of the pepper once; false when another one is recorded. A process with
 -- another pepper would write other hashes: blocks and holds would miss, tombstones not match.
 create function memory.claim_installation(check_value text) returns boolean

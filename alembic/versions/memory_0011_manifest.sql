@@ -132,16 +132,16 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
         record_added record_complete release seal settle_purges sweep
     ', 'definer'),
     ('enabled', '
-        artefacts.artefact_fixed artefacts.sources_exist provenance.edge_fixed provenance.edge_kept
-        provenance.inherit record_subjects.admit record_subjects.link_fixed
-        record_subjects.link_kept records.complete records.counted records.identity_fixed
-        subjects.subject_fixed
-    ', 'O'),
-    ('enabled', '
-        artefacts.unclaim decisions.immutable pending_evidence.immutable pending_evidence.seal
-        purge_receipts.immutable records.erase records.hold_kept subjects.decision_kept
-        subjects.decision_stays tombstones.immutable
+        artefacts.artefact_fixed artefacts.unclaim decisions.immutable pending_evidence.immutable
+        pending_evidence.seal provenance.edge_fixed provenance.edge_kept purge_receipts.immutable
+        record_subjects.link_fixed record_subjects.link_kept records.erase records.hold_kept
+        records.identity_fixed subjects.decision_kept subjects.decision_stays subjects.subject_fixed
+        tombstones.immutable
     ', 'A'),
+    ('enabled', '
+        artefacts.sources_exist provenance.inherit record_subjects.admit records.complete
+        records.counted
+    ', 'O'),
     ('evidence column', '
         chain_heads.digest chain_heads.tenant_key decisions.action decisions.subject_hash
         decisions.tenant_key pending_evidence.reason pending_evidence.scope

@@ -184,7 +184,7 @@ async def empty(superuser: Connection) -> None:
     """Delete everything, without evidence, as only a superuser can."""
     await superuser.execute("alter table memory.records disable trigger erase")
     await superuser.execute("set session_replication_role = replica")
-    for table in ("provenance", "record_subjects", "postings", "artefacts", "subjects", "records"):
+    for table in ("records", "provenance", "record_subjects", "postings", "artefacts", "subjects"):
         await superuser.execute(f"delete from memory.{table}")
     await superuser.execute("set session_replication_role = origin")
     await superuser.execute("alter table memory.records enable always trigger erase")

@@ -15,9 +15,11 @@ from rawsql import (
     hash_of,
     living,
     refused,
+    register,
     remember,
     subjects_of,
 )
+from stores import image
 
 REMOVALS = {
     "a link": "delete from memory.record_subjects where tenant_key = $1 and record_id = $2",
@@ -76,6 +78,45 @@ async def test_a_removal_is_refused_whatever_tenant_the_job_says_it_is(
             "delete from memory.records where tenant_key = $1 and record_id = $2", tenant, made
         )
     assert made not in await living(inspector, tenant)
+
+
+SEVERING = {
+    "the link": REMOVALS["a link"],
+    "the edge": REMOVALS["an edge"],
+    "whose link": "update memory.record_subjects set subject_key = 'eve'"
+    " where tenant_key = $1 and record_id = $2",
+    "whose edge": "update memory.provenance set source_id = gen_random_uuid()"
+    " where tenant_key = $1 and derived_id = $2",
+    "whose artefact": "update memory.artefacts set record_id = gen_random_uuid()"
+    " where tenant_key = $1 and record_id = $2",
+    "which record": "update memory.records set record_id = gen_random_uuid()"
+    " where tenant_key = $1 and record_id = $2",
+}
+
+
+async def test_a_session_that_calls_itself_a_replica_severs_nothing_either(
+    connect, inspector: Connection, tenant: str
+) -> None:
+    """Jobs call themselves so to be quick; no foreign key looks then."""
+    job = await connect("superuser")
+    async with acting(job, tenant):
+        root = await remember(job, tenant, "ann")
+        made = await derive(job, tenant, root)
+        await register(job, tenant, "vector-1", made)
+    before = await image(inspector, tenant)
+    await job.execute("set session_replication_role = replica")
+    for what, statement in SEVERING.items():
+        with refused("ME004" if what.startswith("the ") else "ME002"):
+            async with acting(job, None):
+                await job.execute(statement, tenant, made)
+    assert await image(inspector, tenant) == before
+    async with acting(job, None):
+        await job.execute(
+            "update memory.records set superseded_at = now() where record_id = $1", root
+        )
+        await job.execute("delete from memory.records where record_id = $1", made)
+    assert await living(inspector, tenant) == {root}
+    assert await damage(inspector, tenant) == []
 
 
 @pytest.mark.parametrize("what", REMOVALS)

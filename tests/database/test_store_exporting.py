@@ -39,12 +39,13 @@ async def as_superuser(inspector: Connection, *statements: str) -> None:
     """Run statements past every trigger and foreign key, as damage does."""
     async with inspector.transaction():
         await inspector.execute("set local session_replication_role = replica")
-        for name in ("erase", "no_truncate"):
-            await inspector.execute(f"alter table memory.records disable trigger {name}")
+        keeping = {"record_subjects": "link_kept", "provenance": "edge_kept"}
+        for table, name in keeping.items():
+            await inspector.execute(f"alter table memory.{table} disable trigger {name}")
         for statement in statements:
             await inspector.execute(statement)
-        for name in ("erase", "no_truncate"):
-            await inspector.execute(f"alter table memory.records enable always trigger {name}")
+        for table, name in keeping.items():
+            await inspector.execute(f"alter table memory.{table} enable always trigger {name}")
 
 
 @pytest.mark.parametrize(
