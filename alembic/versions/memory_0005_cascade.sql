@@ -149,8 +149,8 @@ begin
 end $$;
 
 -- What forget says of the deletes that follow: an id, a reason, a scope and, for one person, the
--- hash; null where nothing is said or it is not understood. Not a regular expression: matching one
--- of this length takes a millisecond.
+-- hash (what is no hash names nobody); null where nothing is said or it is not understood. Not a
+-- regular expression: matching one of this length takes a millisecond.
 create function memory.label() returns text[]
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -161,11 +161,6 @@ begin
         and translate(said[1], digits, '') = '----'
         and said[2] in ('subject_request', 'retention_policy', 'operator')
         and said[3] in ('subject', 'kinds', 'record', 'retention', 'tenant')
-        and (
-            cardinality(said) = 3
-            or cardinality(said) = 4 and octet_length(said[4]) = 64
-            and translate(said[4], digits, '') = ''
-        )
     then
         return said;
     end if;

@@ -204,7 +204,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'hold', '67e2db74cd1cd706358673016104ccc9'),
     ('function', 'index_offences', '912e9ebcbaa225bf517e8cf9fe22f5d7'),
     ('function', 'installation_state', '68d326a7c74807f40743ed53585c534d'),
-    ('function', 'label', '809ef22c67c8def41917497be8151ff0'),
+    ('function', 'label', 'ed31936d444dc1decab5355459dc75a1'),
     ('function', 'lease_purges', 'ca9fc3bd86208e7dd062878423e1a4ad'),
     ('function', 'link_added', '0df7c82c8626956ff2aff0838daa9994'),
     ('function', 'link_kept', 'df7e7f3453312c31cec645e28a3dfc1a'),

@@ -29,14 +29,14 @@ async def everything_about(tenant, person):
 
 async def test_a_person_goes_with_all_that_was_derived(acme):
     first = await told(acme, "Ann likes tea", ANN, embedding=[1.0, 2.0])
-    second = await told(acme, "Ann moved", ANN, kind="profile")
+    second = await told(acme, "Ann moved", ANN, kind="summary")
     summary = await made(acme, "tea and a move", first, second, embedding=[1.0, 2.0])
     digest = await made(acme, "a customer moved", summary, kind="digest")
     before = datetime.now(UTC)
     receipt = await acme.forget(subject_key=ANN)
     assert receipt.counts == Counts(memories=2, derived=2, provenance_edges=3, artefacts=0)
     assert receipt.counts.records == 4
-    assert receipt.kinds == {"digest": 1, "episodic": 1, "profile": 1, "summary": 1}
+    assert receipt.kinds == {"digest": 1, "episodic": 1, "summary": 2}
     assert (receipt.cascade_depth, receipt.bystanders, receipt.held) == (2, 0, 0)
     assert (receipt.reason, receipt.scope, receipt.tenant_key) == (
         "subject_request",

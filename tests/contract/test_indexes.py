@@ -25,6 +25,7 @@ async def test_everything_made_from_the_records_is_purged(memory_factory, plugs,
     await acme.derive(
         kind="summary", text="s", sources=record, artefacts=[("vectors", "v2"), ("cache", "c1")]
     )
+    await acme.register_artefact(adapter="vectors", artefact_id="v2", sources=record)
     receipt = await acme.forget(subject_key=ANN)
     assert (receipt.counts.artefacts, receipt.adapters) == (3, ("cache", "vectors"))
     assert (receipt.outstanding, receipt.complete) == ((), True)

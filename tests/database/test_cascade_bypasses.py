@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import asyncpg
 import pytest
@@ -186,17 +187,23 @@ async def test_as_a_replica_the_cascade_and_its_evidence_are_complete(
     assert await damage(inspector, tenant) == []
 
 
-async def test_with_immediate_constraints_a_raw_delete_is_refused_and_a_forget_works(
-    client: Connection, inspector: Connection, tenant: str
+@pytest.mark.parametrize("verb", ["forget", "sweep"])
+async def test_with_immediate_constraints_a_raw_delete_is_refused_and_an_erasure_works(
+    client: Connection, inspector: Connection, tenant: str, verb: str
 ) -> None:
     async with acting(client, tenant):
         made = await lineage(client, tenant)
+        due = await remember(client, tenant, "ann", expires_at=datetime(2026, 1, 1, tzinfo=UTC))
     with refused("23503"):
         async with acting(client, tenant):
             await client.execute("set constraints all immediate")
             await client.execute(DELETE, tenant, made["root"])
     async with acting(client, tenant):
         await client.execute("set constraints all immediate")
-        await forget(client, tenant, "ann")
-    assert await living(inspector, tenant) == made["kept"]
+        if verb == "forget":
+            await forget(client, tenant, "ann")
+        else:
+            await client.execute("select memory.sweep($1)", tenant)
+    gone = {due} | (made["gone"] if verb == "forget" else set())
+    assert await living(inspector, tenant) == (made["gone"] | made["kept"] | {due}) - gone
     assert await damage(inspector, tenant) == []

@@ -190,10 +190,12 @@ async def test_of_two_erasures_of_an_artefact_one_counts_it(
 ) -> None:
     other = await connect("app")
     people = {name: await told(client, tenant, "both", person=name) for name in ("ann", "bob")}
+    counted = []
 
     async def erase(connection: Connection, person: str) -> None:
         if way == "forget":
-            await forget(connection, tenant, person)
+            receipt = await forget(connection, tenant, person)
+            counted.append((receipt["artefacts"], receipt["memories"]))
         else:
             await connection.execute(DELETE, tenant, people[person])
 
@@ -211,5 +213,6 @@ async def test_of_two_erasures_of_an_artefact_one_counts_it(
         tenant,
     )
     assert [tuple(row) for row in stones] == [(1, 1), (0, 1)]
+    assert counted == ([] if way == "delete" else [(1, 1), (0, 1)])
     assert await drained(client, tenant) == {"both": False}
     assert await damage(inspector, tenant) == []

@@ -50,6 +50,7 @@ async def label(connection: Connection, value: str) -> None:
         f"{ERASURE} subject_request subject",
         f"{ERASURE} retention_policy retention",
         "00000000000040008000000000000001 subject_request subject",
+        "notahexa-nota-nota-nota-notahexadeci subject_request subject",
         "'; delete from memory.pending_evidence; --",
         "null null null null",
         "x" * 100_000,
@@ -121,13 +122,14 @@ async def test_one_tombstone_a_person_reason_and_transaction(
     async with acting(client, tenant):
         records = [await remember(client, tenant, "ann") for _ in range(3)]
         await derive(client, tenant, records[0], records[1])
+        await derive(client, tenant, records[1])
     async with acting(client, tenant):
         for record_id in records[:2]:
             await client.execute(DELETE, tenant, record_id)
     async with acting(client, tenant):
         await forget(client, tenant, "ann")
     first, second = await tombstones(inspector, tenant)
-    assert (first["memories"], first["derived"], first["provenance_edges"]) == (2, 1, 2)
+    assert (first["memories"], first["derived"], first["provenance_edges"]) == (2, 2, 3)
     assert (second["memories"], second["reason"]) == (1, "subject_request")
     assert first["erasure_id"] != second["erasure_id"]
 
@@ -164,6 +166,8 @@ async def test_a_dry_run_leaves_nothing(
     async with acting(client, tenant):
         done = await forget(client, tenant, "ann", expected=receipt["closure"])
     assert (done["memories"], done["bystander_keys"]) == (1, None)
+    (stone,) = await tombstones(inspector, tenant)
+    assert stone["subject_hash"] == hash_of(tenant, "ann")
 
 
 async def test_an_erasure_of_another_closure_than_the_approved_one_is_refused(
@@ -208,6 +212,8 @@ async def test_an_erasure_without_an_id_or_of_two_things_is_refused(
     for wrong in (
         {"person": "ann", "erasure": None},
         {"person": "ann", "single": root},
+        {"person": None, "single": root, "block": True},
+        {"person": "ann", "narrowed": ["episodic"], "block": True},
         {"person": None},
     ):
         with refused("ME014"):

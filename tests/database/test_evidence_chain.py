@@ -169,16 +169,21 @@ async def test_a_sealed_erasure_returns_the_anchor_of_its_newest_tombstone(
     async with acting(client, tenant):
         await remember(client, tenant, "ann")
         root = await remember(client, tenant, "bob", "carol")
+        eve = await remember(client, tenant, "eve")
+        await derive(client, tenant, eve)
     async with acting(client, tenant):
         one = await forget(client, tenant, "ann", sealed=True)
     async with acting(client, tenant):
         two = await forget(client, tenant, single=root, sealed=True)
+        # What follows is sealed at the commit again, as one.
+        await client.execute(DELETE, tenant, eve)
         unsealed = await forget(client, tenant, "dana")
     rows = await tombstones(inspector, tenant)
     assert (one["anchor_seq"], one["anchor_digest"]) == (1, rows[0]["digest"])
     assert (two["anchor_seq"], two["anchor_digest"]) == (3, rows[2]["digest"])
     assert unsealed["anchor_seq"] is None
-    assert [row["seq"] for row in rows] == [1, 2, 3, 4]
+    assert [row["seq"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [(row["memories"], row["derived"]) for row in rows[3:]] == [(1, 1), (0, 0)]
 
 
 async def test_an_open_erasure_does_not_make_another_wait(

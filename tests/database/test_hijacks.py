@@ -131,6 +131,7 @@ HIJACKS = {
         " 'select $2'",
         "create function public.current_setting(text, boolean) returns text language sql as"
         " $$ select 'somebody-else' $$",
+        "create function public.cardinality(uuid[]) returns int language sql as 'select 0'",
         "create function public.encode(bytea, text) returns text language sql as"
         " $$ select repeat('0', 64) $$",
         "set search_path = public, pg_catalog",

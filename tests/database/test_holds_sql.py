@@ -76,6 +76,25 @@ async def test_nobody_deletes_what_a_hold_keeps_and_everybody_deletes_beside_it(
     assert await damage(inspector, tenant) == []
 
 
+async def test_the_flag_of_a_person_keeps_their_records_whose_own_was_lost(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    owner = await connect("owner")
+    async with acting(client, tenant):
+        root = await remember(client, tenant, "ann")
+        kept = {root, await derive(client, tenant, root)}
+    async with acting(owner, tenant):
+        await owner.execute("update memory.subjects set held = true where tenant_key = $1", tenant)
+    for dry_run in (True, False):
+        async with acting(client, tenant):
+            receipt = await forget(client, tenant, "ann", dry_run=dry_run)
+        assert (receipt["deferred"], receipt["held"], receipt["memories"]) == (True, 2, 0)
+    assert await living(inspector, tenant) == kept
+    assert await tombstones(inspector, tenant) == []
+    await decided(await connect("operator"), "release", tenant, "ann")
+    assert await living(inspector, tenant) == set()
+
+
 async def test_a_delete_in_a_savepoint_is_refused_and_the_rest_of_the_transaction_stands(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from rawsql import Connection, acting, refused, register, remember
+from rawsql import Connection, acting, hash_of, refused, register, remember
 from servers import Database
 
 LEASE = (
@@ -16,6 +16,7 @@ LEASE = (
     " duration => $3, token => $4, lasting => $5, due_only => $6, people => $7, since => $8)"
 )
 DEBT = "select * from memory.purges where tenant_key = $1"
+LEASED = ("lease", "leased_at", "leased_until", "leased_pid")
 
 
 async def owing(client: Connection, tenant: str, *artefacts: str, person: str = "ann") -> None:
@@ -169,6 +170,32 @@ async def test_who_lost_the_lease_settles_what_was_confirmed_once_and_defers_not
         tenant,
     )
     assert [tuple(row) for row in receipts] == [("index", 2), ("index", 1)]
+
+
+async def test_what_is_registered_while_its_purge_is_owed_is_owed_anew(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    """An older snapshot overlooks the debt; who purges then may not settle the newer one."""
+    old = await connect("app")
+    async with acting(client, tenant):
+        bob = await remember(client, tenant, "bob")
+    async with acting(old, tenant, "repeatable_read"):
+        await old.fetch("select from memory.records")
+        await owing(client, tenant, "a")
+        assert await lease(client, tenant) == ["a"]
+        await register(old, tenant, "a", bob)
+    (first,) = await inspector.fetch(DEBT, tenant)
+    async with acting(client, tenant):
+        await client.execute("delete from memory.records where record_id = $1", bob)
+    (second,) = await inspector.fetch(DEBT, tenant)
+    assert second["erasure_id"] != first["erasure_id"]
+    assert second["subject_hashes"] == sorted(hash_of(tenant, name) for name in ("ann", "bob"))
+    assert [second[name] for name in LEASED] == [None] * len(LEASED)
+    confirmed = "select memory.settle_purges($1, 'index', $2, $3)"
+    async with acting(client, tenant):
+        assert await client.fetchval(confirmed, tenant, ["a"], [first["erasure_id"]]) == 0
+    assert await lease(client, tenant) == ["a"]
+    assert await settle(client, tenant, "a") == 1
 
 
 async def test_a_failure_leaves_its_class_a_count_and_a_time(

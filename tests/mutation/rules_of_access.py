@@ -52,9 +52,10 @@ PURGING = [
     ),
     *statements(
         "0009",
-        f"{CLAIMS} test_cascade_bypasses",
+        f"{CLAIMS} test_cascade_bypasses test_removals",
         "alter table memory.artefacts enable trigger unclaim",
         "drop trigger artefact_fixed on memory.artefacts",
+        "alter table memory.artefacts enable trigger artefact_fixed",
     ),
     *of(
         "0009",
@@ -179,6 +180,7 @@ ACCESS = [
         "alter table memory.records enable trigger hold_kept",
         "alter table memory.subjects enable trigger decision_kept",
         "alter table memory.subjects enable trigger decision_stays",
+        "alter table memory.subjects enable trigger subject_fixed",
         "drop trigger decision_stays on memory.subjects",
         "drop trigger subject_fixed on memory.subjects",
     ),

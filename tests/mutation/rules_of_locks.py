@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from edits import Edit, of
 
-BESIDE = "test_waiting_sql test_claims_sql test_hold_concurrency test_races_sql"
+BESIDE = (
+    "test_waiting_sql test_claims_sql test_cascade_bypasses test_hold_concurrency test_races_sql"
+)
 
 EDITS: list[Edit] = [
     *of("0005", "erase", BESIDE, ("perform memory.lock_records(batch.tenant, reached);", "")),

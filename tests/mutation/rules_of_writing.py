@@ -131,6 +131,11 @@ LINEAGE = [
         " execute function memory.refuse_identity()",
         "drop trigger link_fixed on memory.record_subjects",
         "drop trigger edge_fixed on memory.provenance",
+        "alter table memory.records enable trigger identity_fixed",
+        "alter table memory.record_subjects enable trigger link_fixed",
+        "alter table memory.record_subjects enable trigger link_kept",
+        "alter table memory.provenance enable trigger edge_fixed",
+        "alter table memory.provenance enable trigger edge_kept",
     ),
     *trigger(
         "0003",

@@ -20,10 +20,6 @@ EXPLAINED: dict[str, str] = {
     "cascade_depth: if at = roots then": (
         "an early answer: with nothing derived the walk takes no step and says nought too"
     ),
-    "spare: if not everything then": (
-        "whatever is about a held person is flagged as held, so looking finds the same; only damage"
-        " would tell"
-    ),
     "alter policy owner_only on": "no other role has a right on the table, which test_privileges"
     " compares: the policy is the second fence",
     "sweep: if reach = 'tenant' and next is null then": (

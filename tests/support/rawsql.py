@@ -188,11 +188,21 @@ async def forget(
     return row
 
 
-async def waits(task: asyncio.Task[None], inspector: Connection, connection: Connection) -> None:
-    """Return once the task's connection waits for a lock."""
+async def waits(
+    task: asyncio.Task[None],
+    inspector: Connection,
+    connection: Connection,
+    *,
+    behind: Connection | None = None,
+) -> None:
+    """Return once the task's connection waits for a lock: of anybody, or of one."""
     pid = connection.get_server_pid()
+    wanted = None if behind is None else behind.get_server_pid()
     async with asyncio.timeout(10):
-        while not await inspector.fetchval("select cardinality(pg_blocking_pids($1))", pid):
+        while True:
+            blocking = await inspector.fetchval("select pg_blocking_pids($1)", pid)
+            if blocking if wanted is None else wanted in blocking:
+                return
             assert not task.done(), "it did not wait"
             await asyncio.sleep(0.01)
 
