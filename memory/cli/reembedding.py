@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -26,9 +27,15 @@ def reembed(
     local: Annotated[
         bool, typer.Option("--local", help="With the MiniLM embedder of the extra local.")
     ] = False,
-    missing: Annotated[bool, typer.Option("--missing", help="Also what has no vector.")] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Also what has words and no vector.")
+    ] = False,
     unnamed: Annotated[
         bool, typer.Option("--unnamed", help="Also vectors that name no model.")
+    ] = False,
+    wordless: Annotated[
+        bool,
+        typer.Option("--wordless", help="Also what has neither: written as not searchable, too."),
     ] = False,
     batch: Annotated[int, typer.Option(help="Texts to a call, at most 1,000.")] = 256,
     json: Json = False,
@@ -37,10 +44,9 @@ def reembed(
 
     The script "memory" knows one embedder, --local. See docs/cli.md for plugging in another.
     """
+    taken = {"missing": missing, "unnamed": unnamed, "wordless": wordless}
     with bar() as progress:
-        done = run(
-            _reembed(context, local, tenant, missing, unnamed, batch=batch, progress=progress)
-        )
+        done = run(_reembed(context, local, tenant, taken, batch=batch, progress=progress))
     if json:
         as_json(asdict(done))
     else:
@@ -51,8 +57,7 @@ async def _reembed(
     context: typer.Context,
     local: bool,
     tenant: str | None,
-    missing: bool,
-    unnamed: bool,
+    taken: Mapping[str, bool],
     *,
     batch: int,
     progress: Portion,
@@ -61,10 +66,9 @@ async def _reembed(
         database_url(),
         _embedder(context, local),
         tenant_key=tenant,
-        missing=missing,
-        unnamed=unnamed,
         batch=batch,
         progress=progress,
+        **taken,
     )
 
 

@@ -45,14 +45,18 @@ async def reembed(
     tenant_key: str | None = None,
     missing: bool = False,
     unnamed: bool = False,
+    wordless: bool = False,
     batch: int = 256,
     progress: Portion = unwatched,
 ) -> Reembedded:
     """Embed anew, as the owner of the schema, what another model or length embedded.
 
     Every version of a record is taken, superseded ones too, of one tenant or of all. ``missing``
-    takes records without a vector as well; ``unnamed`` those whose vector names no model and has
-    the right length, which else count as the embedder's own. The embedder sees stored text, which
+    takes records without a vector as well, if they have words: one that was written as not
+    ``searchable`` has none and stays as it is. So does what a ``Memory(postings=False)`` wrote,
+    and a text without any letter or digit, unless ``wordless`` takes all that have neither.
+    ``unnamed`` takes those whose vector names no model and has the right length, which else count
+    as the embedder's own. The embedder sees stored text, which
     was redacted, ``batch`` texts (1 to 1,000) at a time and outside any transaction; where it has
     no ``dimensions``, it is asked for one vector first, to learn them. ``progress`` is called with
     ``"records"``, how many are done and how many there were; ``memory.cli.bars.bar`` draws it.
@@ -77,10 +81,16 @@ async def reembed(
     one = None if tenant_key is None else validation.tenant(tenant_key)
     async with opened(engine_or_url) as access:
         model = model_of(embedder)
-        dimensions = await _dimensions(access, embedder, one, missing)
+        dimensions = await _dimensions(access, embedder, one, missing, wordless)
         if dimensions is None:
             return Reembedded(records=0, tenants=0)
-        wanted = Wanted(model=model, dimensions=dimensions, missing=missing, unnamed=unnamed)
+        wanted = Wanted(
+            model=model,
+            dimensions=dimensions,
+            missing=missing,
+            unnamed=unnamed,
+            wordless=wordless,
+        )
         work = _Work(access=access, embedder=embedder, wanted=wanted, batch=batch)
         counted = partial(reembedding.count, wanted=wanted)
         async for key in _tenants(access, one):
@@ -99,12 +109,13 @@ async def _tenants(access: Access, one: str | None) -> AsyncIterator[str]:
 
 
 async def _dimensions(
-    access: Access, embedder: Embedder, one: str | None, missing: bool
+    access: Access, embedder: Embedder, one: str | None, missing: bool, wordless: bool
 ) -> int | None:
     """Return the length of the embedder's vectors; None where there is no text to embed."""
     said = getattr(embedder, "dimensions", None)
+    first = partial(reembedding.first_text, missing=missing, wordless=wordless)
     async for key in _tenants(access, one):
-        text = await access.single(partial(reembedding.first_text, tenant_key=key, missing=missing))
+        text = await access.single(partial(first, tenant_key=key))
         if text is not None:
             if isinstance(said, int):
                 return said

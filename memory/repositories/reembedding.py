@@ -23,24 +23,26 @@ __all__ = ["Wanted", "count", "first_text", "page", "replace"]
 class Wanted:
     """The model and length that vectors should have.
 
-    A record without a vector is wanted too with ``missing``, one whose vector names no model with
-    ``unnamed``: else it counts as the model's own where the length is right.
+    A record without a vector is wanted too with ``missing`` where it has words, and with
+    ``wordless`` where it has none. One whose vector names no model is wanted with ``unnamed``: else
+    it counts as the model's own where the length is right.
     """
 
     model: str | None
     dimensions: int
     missing: bool
     unnamed: bool
+    wordless: bool
 
     @property
-    def values(self) -> tuple[int, str | None, bool, bool]:
+    def values(self) -> tuple[int, str | None, bool, bool, bool]:
         """The parameters that follow the tenant in each statement."""
-        return self.dimensions, self.model, self.missing, self.unnamed
+        return self.dimensions, self.model, self.missing, self.unnamed, self.wordless
 
 
 _STALE: Final = """(
     r.embedding_dims <> $2 or r.embedding_model <> $3::text
-    or ($4 and r.embedding_dims is null)
+    or (r.embedding_dims is null and case when r.term_count = 0 then $6::boolean else $4 end)
     or ($5 and r.embedding_dims is not null and r.embedding_model is null and $3 is not null)
 )"""
 
@@ -49,15 +51,19 @@ _FIRST: Final = f"""
 select r.text from s
 cross join lateral (
     select r.text from memory.records as r
-    where r.tenant_key = s.t and ($2 or r.embedding_dims is not null)
+    where r.tenant_key = s.t and (
+        r.embedding_dims is not null or case when r.term_count = 0 then $3::boolean else $2 end
+    )
     order by r.record_id limit 1
 ) as r
 """
 
 
-async def first_text(connection: AsyncConnection, tenant_key: str, missing: bool) -> str | None:
+async def first_text(
+    connection: AsyncConnection, tenant_key: str, missing: bool, wordless: bool
+) -> str | None:
     """Return the text of one record of the tenant that has a vector, or might get one."""
-    rows = await fetch(connection, _FIRST, tenant_key, missing)
+    rows = await fetch(connection, _FIRST, tenant_key, missing, wordless)
     return rows[0].text if rows else None
 
 
@@ -82,8 +88,8 @@ _PAGE: Final = f"""
 select r.record_id, r.text, r.created_at from s
 cross join lateral (
     select r.record_id, r.text, r.created_at from memory.records as r
-    where r.tenant_key = s.t and ($6::uuid is null or r.record_id > $6) and {_STALE}
-    order by r.record_id limit $7
+    where r.tenant_key = s.t and ($7::uuid is null or r.record_id > $7) and {_STALE}
+    order by r.record_id limit $8
 ) as r
 order by r.record_id
 """
@@ -109,14 +115,14 @@ cross join lateral (
 # record, which must not get the vector of the old text.
 _REPLACE: Final = f"""
 update memory.records as kept
-set embedding = ($8::real[])[(found.n - 1) * $2 + 1:found.n * $2], embedding_model = $3
+set embedding = ($9::real[])[(found.n - 1) * $2 + 1:found.n * $2], embedding_model = $3
 from (
     select u.n::integer as n, r.ctid
-    from memory.each($6::uuid[]) with ordinality as u (id, n)
+    from memory.each($7::uuid[]) with ordinality as u (id, n)
     cross join lateral (
         select r.ctid from memory.records as r
         where r.tenant_key = $1 and r.record_id = u.id
-            and r.created_at = ($7::timestamptz[])[u.n] and {_STALE}
+            and r.created_at = ($8::timestamptz[])[u.n] and {_STALE}
         offset 0
     ) as r
 ) as found

@@ -48,8 +48,8 @@ class Writing(Base):
         makes a retry safe: the same content returns the stored record, other content is a
         ``ConflictError``. ``occurred_at`` defaults to now; ``expires_at`` hides the record from
         then on; one in the past hides it at once. An ``embedding`` of your own is compared with
-        vectors of its length only. What is not ``searchable`` gets neither a vector nor words: it
-        is found by person, time, key and metadata.
+        vectors of its length only. What is not ``searchable`` gets neither a vector nor words, nor
+        does :func:`memory.reembed` give it one: it is found by person, time, key and metadata.
 
         >>> from memory import Memory
         >>> service = Memory()

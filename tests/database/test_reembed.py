@@ -289,6 +289,25 @@ async def test_records_without_a_vector_or_a_name_are_taken_when_asked(
     assert (await reembed(place.owner_url, Nameless(), unnamed=True)).records == 0
 
 
+async def test_what_no_search_may_find_gets_no_vector_unless_the_wordless_are_asked_for(
+    place: Database, inspector: Connection
+) -> None:
+    async with opened(place) as old:
+        await old.remember("acme", text="hidden", subject_keys="ann", searchable=False)
+        await old.remember("acme", text="open", subject_keys="ann")
+    async with Memory(
+        PostgresStore(place.app_url), postings=False, subject_pepper="pepper"
+    ) as bare:
+        await bare.remember("acme", text="bare", subject_keys="ann")
+    kept = await rows(inspector, "text <> 'open'")
+    shown = Watched()
+    assert (await reembed(place.owner_url, shown, missing=True)).records == 1
+    assert set(shown.shown) == {"open"}
+    assert await rows(inspector, "text <> 'open'") == kept
+    assert (await reembed(place.owner_url, NEW, wordless=True)).records == 2
+    assert await models(inspector, "acme") == {(NEW.model, 12): 3}
+
+
 async def test_only_the_owner_may(place: Database, inspector: Connection) -> None:
     async with opened(place) as old:
         await tell(old, "acme", 2)

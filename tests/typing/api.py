@@ -311,6 +311,7 @@ async def vectors_of_a_tenant(owner_url: str, embedder: Embedder) -> None:
     assert_type((done.reindex_seconds, done.vacuum_seconds), tuple[float, float])
     again = await memory.reembed(owner_url, embedder, tenant_key="shop", progress=told)
     assert_type(again, Reembedded)
+    await memory.reembed(owner_url, embedder, missing=True, unnamed=True, wordless=True)
     assert_type(await indexes.drop_index(owner_url, dimensions=768), bool)
 
 
