@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Final
 
-from memory import certifiable, pages, tombstones, validation
+from memory import certifiable, entries, pages, tombstones, validation
 from memory.certifiable import IndexState
 from memory.errors import InvalidInputError
 from memory.types import Anchor, Reason, Receipt, Scope, Tombstone
@@ -17,6 +17,7 @@ __all__ = ["certificate"]
 _LONGEST: Final = 80  # characters of a line that the issuer writes
 _TENANT: Final = 256  # characters that are shown of a key
 _WHOLE: Final = frozenset({"subject", "tenant"})
+_SWEPT: Final = frozenset({"retention", "tenant"})
 _REASONS: Final[Mapping[Reason, str]] = {
     "subject_request": "a request of the person, as the caller stated",
     "retention_policy": "a retention policy, as the caller stated",
@@ -37,6 +38,7 @@ def certificate(
     receipt: Receipt | None = None,
     indexes: Sequence[IndexState] | None = None,
     deferred: bool | None = None,
+    remaining: int | None = None,
     anchor: Anchor | None = None,
     controller: str = "",
     reference: str = "",
@@ -49,8 +51,10 @@ def certificate(
     where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
     (:func:`memory.maintenance.purges_of` reads it from the database), and of indexes that are not
     among them by the ``receipt``, which also says what a hold kept; without one, ``deferred`` says
-    whether the erasure still waits for a release. An erasure that is incomplete, or narrower than a
-    person, or of which nobody says what is outstanding, gives a page that says so in its title.
+    whether the erasure still waits for a release, and ``remaining`` how many records of before it
+    are there (:func:`memory.maintenance.remaining_of`): what a hold had a sweep pass by waits for
+    no release. An erasure that is incomplete, or narrower than a person, or of which nobody says
+    what is outstanding, gives a page that says so in its title.
     ``anchor`` is a position kept elsewhere, at the newest tombstone or after it; None is the
     tombstone's own, since the signed page is an anchor itself. ``controller`` and ``reference`` are
     lines of yours, at most 80 characters; ``backups_until`` is the day by which the last backup
@@ -79,7 +83,8 @@ def certificate(
         anchor=certifiable.checked_anchor(anchor, stones[-1]),
         indexes=certifiable.indexes(receipt, indexes, stones),
         held=0 if receipt is None else receipt.held,
-        waits=_waits(receipt, deferred),
+        waits=_waits(receipt, deferred, stones[-1].scope if remaining is None else None),
+        remaining=_remaining(remaining),
     )
     title, verdict, fine = found.verdict()
     sections = [
@@ -104,13 +109,14 @@ def certificate(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Found:
-    """What there is to be said; None for the indexes, or for who waits: nobody says."""
+    """What there is to be said; None for the indexes, who waits, or what is left: nobody says."""
 
     stones: tuple[Tombstone, ...] = field(repr=False)
     anchor: Anchor
     indexes: tuple[IndexState, ...] | None
     held: int
     waits: bool | None
+    remaining: int | None
 
     def _total(self, name: str) -> int:
         return sum(getattr(stone, name) for stone in self.stones)
@@ -125,6 +131,9 @@ class _Found:
                 pages.plural(self.held, "record is", "records are") if self.held else "records are"
             )
             left.append(f"{count} kept by a legal hold, or wait for the end of one")
+        if self.remaining:
+            count = pages.plural(self.remaining, "record", "records")
+            left.append(f"{count} of before it {'is' if self.remaining == 1 else 'are'} there")
         if owing:
             number = pages.plural(len(owing), "external index has", "external indexes have")
             left.append(f"{number} not confirmed that every copy is gone")
@@ -205,9 +214,18 @@ def _did(state: IndexState) -> str:
     return said
 
 
-def _waits(receipt: Receipt | None, deferred: object) -> bool | None:
+def _waits(receipt: Receipt | None, deferred: object, unsaid: Scope | None) -> bool | None:
     said = None if deferred is None else validation.flag(deferred, "deferred")
-    return said if receipt is None else receipt.deferred or bool(said)
+    if receipt is not None:
+        return receipt.deferred or bool(said)
+    # No decision says what a hold had a sweep pass by.
+    return None if unsaid in _SWEPT and not said else said
+
+
+def _remaining(given: object) -> int | None:
+    if given is None or (isinstance(given, int) and entries.is_count(given)):
+        return given
+    raise InvalidInputError("remaining", "must be a count, or None")
 
 
 def _given(controller: str, reference: str) -> pages.Rows:

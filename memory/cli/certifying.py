@@ -18,6 +18,7 @@ from memory.cli.plugs import opened
 from memory.cli.printing import say
 from memory.cli.running import database_url, finish, run
 from memory.maintenance.debts import purges_of
+from memory.maintenance.remaining import remaining_of
 from memory.service import Memory
 from memory.types import Tombstone
 
@@ -67,7 +68,7 @@ def certificate(
             backups_until=backups_until,
         )
     )
-    left = found.deferred or any(state.owed for state in found.indexes)
+    left = found.deferred or found.remaining > 0 or any(state.owed for state in found.indexes)
     if left:
         say("memory: the erasure is not complete, and the page says so")
     unsaid = not found.indexes and any(stone.artefacts for stone in found.stones)
@@ -83,6 +84,7 @@ class _Found:
     """The person's other erasures that took something, newest first."""
     indexes: tuple[IndexState, ...] = ()
     deferred: bool = False
+    remaining: int = 0
 
 
 async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUID | None) -> _Found:
@@ -103,8 +105,17 @@ async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUI
         erasure_id=erasure,
         subject_hash=stones[0].subject_hash,
     )
-    others = tuple(other for other in took if other != erasure)
-    return _Found(stones=stones, others=others, indexes=indexes, deferred=deferred)
+    # What waits for a release is said already.
+    remaining = (
+        0 if deferred else await remaining_of(database_url(), subject_key=key, evidence=stones)
+    )
+    return _Found(
+        stones=stones,
+        others=tuple(other for other in took if other != erasure),
+        indexes=indexes,
+        deferred=deferred,
+        remaining=remaining,
+    )
 
 
 def _took(stone: Tombstone) -> bool:
@@ -144,6 +155,7 @@ async def _write(
         found.stones,
         indexes=found.indexes,
         deferred=found.deferred,
+        remaining=found.remaining,
         anchor=None if anchor is None else anchor_of(anchor),
         controller=controller,
         reference=reference,

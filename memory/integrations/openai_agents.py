@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from memory import validation
 from memory.errors import InstallError, UnknownRecordError
 from memory.ids import uuid7
-from memory.integrations.openai_items import item_of, split
+from memory.integrations.openai_items import item_of, role_of, split
 from memory.service import Item, TenantMemory
 from memory.service.base import utc_now
 from memory.types import Record
@@ -44,8 +44,9 @@ class MemorySession:
     expire that long after they were added: ``expire`` erases them.
 
     Items come back in the order in which they were added, as they are stored: what was masked stays
-    masked, and what was superseded comes in its newest version, at its old place. ``add_items``
-    stores all or none. It raises ``InvalidInputError`` for what is no JSON or has a text, or a
+    masked, and what was superseded comes in its newest version, at its old place. What has metadata
+    of the host's, superseded or remembered with the session's kind, is a plain message.
+    ``add_items`` stores all or none. It raises ``InvalidInputError`` for what is no JSON or has a text, or a
     rest, of over 64 KiB, and ``SubjectBlockedError`` for people who are not to be remembered.
     ``pop_item`` and ``clear_session`` are erasures: every version of an item goes, with what was
     derived from it, tombstones stay, and they raise what ``forget`` raises.
@@ -98,7 +99,7 @@ class MemorySession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest ``limit`` items (None: those of the settings, or all), oldest first."""
         newest = await self._newest(resolve_session_limit(limit, self.session_settings))
-        return [cast("TResponseInputItem", item_of(record)) for record in reversed(newest)]
+        return [await self._item(record) for record in reversed(newest)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Store the items behind those that are there, in one transaction."""
@@ -129,7 +130,7 @@ class MemorySession:
             # erases that one has popped the item, whoever else is about it.
             gone = [await self._erase(version) for version in reversed(versions)]
             if gone and gone[-1]:
-                return cast("TResponseInputItem", item_of(versions[0]))
+                return await self._item(versions[0], versions)
         return None
 
     async def clear_session(self) -> None:
@@ -141,6 +142,16 @@ class MemorySession:
                 if version.kind == self._kind and one not in version.subject_keys:
                     await self._erase(version)
         await self._memory.forget(subject_key=one, kinds=self._kind, reason="operator")
+
+    async def _item(
+        self, record: Record, versions: Sequence[Record] | None = None
+    ) -> TResponseInputItem:
+        found = item_of(record)
+        if found is None:
+            # Of older versions the role alone: the rest is what a correction may have taken out.
+            known = await self._versions(record.record_key) if versions is None else versions
+            found = {"role": role_of(known), "content": record.text}
+        return cast("TResponseInputItem", found)
 
     async def _newest(self, wanted: int | None) -> list[Record]:
         """Return the newest items, newest first: each at the place of its first version."""

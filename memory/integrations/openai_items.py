@@ -12,8 +12,9 @@ from memory.errors import InvalidInputError
 from memory.redaction import Redacted
 from memory.types import Record
 
-__all__ = ["item_of", "split"]
+__all__ = ["item_of", "role_of", "split"]
 
+_ROLES: Final = ("assistant", "developer", "system", "user")
 _SPOKEN: Final = ("content", "output", "summary")
 # A provider knows its items again by these: its own prefix, and nothing that somebody said.
 _IDS: Final = ("id", "call_id", "approval_request_id")
@@ -35,7 +36,7 @@ async def split(item: object, field: str, redact: Redact) -> tuple[str, dict[str
     """
     if not isinstance(item, Mapping):
         raise InvalidInputError(field, "must be a mapping")
-    rest = copy.deepcopy(dict(item))
+    rest = _copied(item, field)
     parts = await _parts(rest, redact)
     for names in parts.values():
         rest.update(dict.fromkeys(names))
@@ -47,8 +48,36 @@ async def split(item: object, field: str, redact: Redact) -> tuple[str, dict[str
     return _exchange(rest, place, None), {"item": rest, "text": place, **parts}
 
 
-def item_of(record: Record) -> dict[str, Any]:
-    """Return the item that the record was made from, as it was masked."""
+def _copied(item: Mapping[str, Any], field: str) -> dict[str, Any]:
+    try:
+        return copy.deepcopy(dict(item))
+    except Exception:  # what is no JSON raises what it likes
+        failure = InvalidInputError(field, "must hold JSON values only")
+    raise failure
+
+
+def item_of(record: Record) -> dict[str, Any] | None:
+    """Return the item that the record was made from, as it was masked; None: it was made of none.
+
+    A host may have corrected an item with metadata of its own.
+    """
+    try:
+        return _item_of(record)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def role_of(versions: Sequence[Record]) -> str:
+    """Return who said what stands in an item's versions: the newest role that is known."""
+    for version in versions:
+        item = version.metadata.get("item")
+        role = item.get("role") if isinstance(item, Mapping) else None
+        if role in _ROLES:
+            return str(role)
+    return "user"
+
+
+def _item_of(record: Record) -> dict[str, Any]:
     item = copy.deepcopy(dict(record.metadata["item"]))
     if place := record.metadata.get("text"):
         _exchange(item, place, record.text)

@@ -7,6 +7,7 @@ from memory.maintenance.checking import check
 from memory.maintenance.counts import fold_counts
 from memory.maintenance.debts import purges_of
 from memory.maintenance.reembedding import reembed
+from memory.maintenance.remaining import remaining_of
 from memory.maintenance.replaying import replay
 from memory.maintenance.residue import Residue, Trace, find_residue
 from memory.maintenance.scrubbing import Pending, Scrubbed, ScrubStep, scrub
@@ -26,6 +27,7 @@ __all__ = [
     "indexes",
     "purges_of",
     "reembed",
+    "remaining_of",
     "replay",
     "scrub",
     "verify_install",

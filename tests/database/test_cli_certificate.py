@@ -22,6 +22,7 @@ from memory.cli.app import app
 from memory.cli.plugs import Plugs
 from memory.maintenance import purges_of
 from memory.stores.postgres import PostgresStore
+from restores import damage
 from servers import Database
 
 Command = Callable[..., int]
@@ -145,6 +146,38 @@ def test_what_an_earlier_erasure_left_owed_about_the_person_is_outstanding(
     assert command("certificate", "shop", BOB, "--output", page) == 1
     assert "<h1>Certificate of an incomplete erasure</h1>" in shown(page)
     assert "1 outstanding" in shown(page)
+    assert command("certificate", "shop", "planted-dan", "--output", page) == 0
+    assert "<h1>Certificate of erasure</h1>" in shown(page)
+
+
+async def swept(database: Database) -> None:
+    """A hold on Cy has a sweep pass by what Bob shares with him; then Ann's row comes back."""
+    async with opened(database) as memory:
+        shop = memory.for_tenant("shop")
+        for people in ([ANN], [BOB], [BOB, "planted-cy"], ["planted-dan"]):
+            await shop.remember(text="planted text", subject_keys=people)
+        await shop.hold(subject_key="planted-cy")
+        with pytest.raises(LegalHoldError):
+            await shop.forget_tenant(confirm="shop")
+        for person in (ANN, "planted-dan"):
+            await shop.remember(text="planted text", subject_keys=person)
+    damage(
+        database,
+        "update memory.records as r set created_at = r.created_at - interval '1 day'"
+        " from memory.record_subjects as l where l.record_id = r.record_id"
+        f" and l.subject_key = '{ANN}'",
+    )
+
+
+def test_what_a_sweep_passed_by_and_what_came_back_is_not_certified_away(
+    database: Database, command: Command, tmp_path: Path
+) -> None:
+    asyncio.run(swept(database))
+    page = tmp_path / "page.html"
+    for person in (ANN, BOB):
+        assert command("certificate", "shop", person, "--output", page) == 1
+        assert "<h1>Certificate of an incomplete erasure</h1>" in shown(page)
+        assert "1 record of before it is there" in shown(page)
     assert command("certificate", "shop", "planted-dan", "--output", page) == 0
     assert "<h1>Certificate of erasure</h1>" in shown(page)
 

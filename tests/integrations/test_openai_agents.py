@@ -311,15 +311,24 @@ async def test_a_hold_keeps_the_items_and_a_block_refuses_new_ones(shop: TenantM
     assert await session(shop, people=BOB).get_items() == []
 
 
+def nest(depth: int) -> Any:
+    found: Any = "a secret"
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"content": nest(100_000)},
+        {"content": (secret for secret in "a secret")},
         "a secret",
         {"content": "a secret" * 8_193},
         {"content": b"a secret"},
         {"content": "secret\0"},
     ],
-    ids=["no mapping", "too long", "no JSON", "NUL"],
+    ids=["too deep", "no copy", "no mapping", "too long", "no JSON", "NUL"],
 )
 async def test_a_wrong_item_stores_none_and_is_not_quoted(shop: TenantMemory, wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^items\.1") as refused:

@@ -110,6 +110,41 @@ async def test_a_corrected_item_keeps_its_place(
     assert await shop.records(kinds=session(shop).kind, include_superseded=True) == []
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"note": "corrected"},
+        {"item": {"role": "unknown"}, "text": ["content", 0, "text"]},
+        {"item": "okapi", "text": "okapi"},
+        {"item": {}, "json": 3},
+        {"item": {}, "ids": {"id": [1]}},
+    ],
+)
+async def test_what_has_metadata_of_the_hosts_is_a_message_without_what_it_took_out(
+    shop: TenantMemory, metadata: dict[str, Any]
+) -> None:
+    conversation = session(shop)
+    await conversation.add_items(
+        [{"role": "assistant", "content": "one", "note": "okapi"}, {"role": "user", "content": "2"}]
+    )
+    first = (await shop.records(kinds=conversation.kind))[-1]
+    await shop.supersede(record_id=first.record_id, text="two", metadata=metadata)
+    await shop.remember(text="three", subject_keys=ANN, kind=conversation.kind, metadata=metadata)
+    assert await conversation.get_items() == [
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "2"},
+        {"role": "user", "content": "three"},
+    ]
+    popped = [await conversation.pop_item() for _ in range(4)]
+    assert popped == [
+        {"role": "user", "content": "three"},
+        {"role": "user", "content": "2"},
+        {"role": "assistant", "content": "two"},
+        None,
+    ]
+    assert await shop.records(kinds=conversation.kind, include_superseded=True) == []
+
+
 async def test_two_who_pop_a_corrected_item_get_it_once(shop: TenantMemory) -> None:
     await session(shop).add_items(said("a"))
     [told] = await shop.records(kinds=session(shop).kind)

@@ -276,7 +276,10 @@ async def certifies(service: Memory, owner_url: str, receipt: Receipt) -> None:
         subject_hash=stones[0].subject_hash,
     )
     assert_type(states, tuple[IndexState, ...])
-    assert_type(memory.certificate(stones, indexes=states, deferred=False), str)
+    left = await memory.maintenance.remaining_of(owner_url, subject_key="p", evidence=stones)
+    assert_type(left, int)
+    page = memory.certificate(stones, indexes=states, deferred=False, remaining=left)
+    assert_type(page, str)
     page = memory.certificate(
         stones[0],
         receipt=receipt,

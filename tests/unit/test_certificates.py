@@ -146,6 +146,26 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
         "Certificate of an incomplete erasure",
         ["records are kept by a legal hold, or wait for the end of one"],
     ),
+    "kept by a hold that a sweep passed by": (
+        {"evidence": sealed(STONE, scope="tenant"), "indexes": [], "remaining": 2},
+        "Certificate of an incomplete erasure",
+        ["Not complete: 2 records of before it are there"],
+    ),
+    "of a sweep of which nobody says what a hold kept": (
+        {"evidence": sealed(STONE, scope="tenant"), "indexes": [], "deferred": False},
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether a legal hold keeps more."],
+    ),
+    "of a sweep that left nothing": (
+        {
+            "evidence": sealed(STONE, scope="tenant"),
+            "indexes": [],
+            "deferred": False,
+            "remaining": 0,
+        },
+        "Certificate of erasure",
+        ["Complete"],
+    ),
     "by a tombstone alone": (
         {"evidence": WITH_COPIES},
         "Certificate of a recorded erasure",
@@ -300,6 +320,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "receipt",
         {"evidence": sealed(STONE, memories=9), "receipt": receipt(anchor=anchor(STONE))},
     ),
+    "no count of what is left": ("remaining", {"remaining": -1}),
     "other counts": ("receipt", {"receipt": receipt(counts=Counts(memories=2))}),
     "other counts of a record's": (
         "receipt",
