@@ -22,9 +22,11 @@ from memory.service import Memory, TenantMemory
 from memory.stores.postgres import PostgresStore
 
 try:
+    from mcp import MCPError
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.tools import Tool
+    from mcp.types import INVALID_PARAMS
     from pydantic import ValidationError
 
     from memory.integrations.mcp_tools import ANNOTATIONS, Tools
@@ -95,6 +97,12 @@ class _Server(MCPServer[Any]):
         # Raised out here: the error of a validator holds what it refused.
         raise ToolError(reason)
 
+    async def get_prompt(self, *_: Any, **__: Any) -> NoReturn:
+        raise MCPError(INVALID_PARAMS, "there are no prompts here")
+
+    async def read_resource(self, *_: Any, **__: Any) -> NoReturn:
+        raise MCPError(INVALID_PARAMS, "there are no resources here")
+
 
 def _reason(cause: BaseException | None) -> str:
     if isinstance(cause, ValidationError):
@@ -105,6 +113,18 @@ def _reason(cause: BaseException | None) -> str:
     # An embedder of the host's may quote in its message.
     _logger.error("a tool failed: %s", type(cause).__name__)
     return f"unforeseen: {type(cause).__name__}"
+
+
+def _content_free(record: logging.LogRecord) -> bool:
+    """Keep of a line that is not ours where it comes from, and the class of what was raised.
+
+    What the protocol's own code logs of a message has names and values of the client's in it.
+    """
+    if record.name.partition(".")[0] != "memory":
+        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+        record.msg, record.args = f"{record.name}:{record.lineno} {kind}".rstrip(), ()
+        record.exc_info = record.exc_text = record.stack_info = None
+    return True
 
 
 def main(
@@ -170,6 +190,8 @@ async def _serve(
             raise InstallError("; ".join(state.problems))
         bound = memory.for_tenant(tenant)
         server = memory_server(bound, subject_keys=given.subject, read_only=given.read_only)
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_content_free)
         try:
             await server.run_stdio_async()
         except* BrokenPipeError:

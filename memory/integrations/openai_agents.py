@@ -46,8 +46,9 @@ class MemorySession:
     Items come back in the order in which they were added, as they are stored: what was masked stays
     masked, and what was superseded comes in its newest version, at its old place. What has metadata
     of the host's, superseded or remembered with the session's kind, is a plain message.
-    ``add_items`` stores all or none. It raises ``InvalidInputError`` for what is no JSON or has a text, or a
-    rest, of over 64 KiB, and ``SubjectBlockedError`` for people who are not to be remembered.
+    ``add_items`` stores all or none. It raises ``InvalidInputError`` for what is no JSON or has a
+    text, or a rest, of over 64 KiB, and ``SubjectBlockedError`` for people who are not to be
+    remembered.
     ``pop_item`` and ``clear_session`` are erasures: every version of an item goes, with what was
     derived from it, tombstones stay, and they raise what ``forget`` raises.
 

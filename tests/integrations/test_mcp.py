@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,10 +17,10 @@ from typing import Any
 
 import psutil
 import pytest
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
 from memory import InMemoryStore, Memory, PostgresStore
-from memory.integrations.mcp_server import main, memory_server
+from memory.integrations.mcp_server import _content_free, main, memory_server
 from memory.integrations.mcp_tools import ANNOTATIONS
 from pages import Page
 from servers import ROOT, Database
@@ -146,6 +148,9 @@ async def test_the_whole_life_over_a_process(
         assert [tool.name for tool in (await client.list_tools()).tools] == list(ANNOTATIONS)
         for tool, arguments, field in WRONG:
             assert field in await refused(client, tool, **arguments)
+        for asked in (client.get_prompt("secret"), client.read_resource("memory://secret")):
+            with pytest.raises(MCPError, match="there are no"):
+                await asked
         told = await call(client, "remember", text="okapi at 98450 12345", subject_keys=[ANN])
         assert told["text"] == "okapi at [PHONE:****2345]"
         assert told["masked"] == {"phone_in": 1}
@@ -300,6 +305,24 @@ async def test_an_unforeseen_error_is_named_by_its_class(caplog: pytest.LogCaptu
     assert told == "unforeseen: RuntimeError"
     assert "secret" not in caplog.text
     assert "a tool failed: RuntimeError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("mcp.shared.dispatcher", r"mcp\.shared\.dispatcher:\d+ ValueError"), ("memory", ".*Value.*")],
+)
+def test_a_line_that_is_not_ours_says_where_and_what_class_alone(name: str, said: str) -> None:
+    try:
+        raise ValueError("a secret")
+    except ValueError:
+        raised = sys.exc_info()
+    record = logging.LogRecord(
+        name, logging.ERROR, "file", 7, "%r raised ValueError", ("secret",), raised
+    )
+    assert _content_free(record)
+    lines = logging.Formatter().format(record)
+    assert re.match(said, lines)
+    assert ("secret" in lines) == (name == "memory")
 
 
 REQUEST = {
