@@ -248,13 +248,21 @@ declare
     settled bigint;
 begin
     perform memory.check_tenant(tenant);
+    -- Before the delete by ctid, which would miss a row that is leased anew meanwhile.
+    perform
+    from (select u.id from unnest(ids) as u (id) order by u.id) as u
+    cross join lateral (
+        select from memory.purges as q
+        where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
+        offset 0 for update
+    ) as locked;
     with gone as (
         delete from memory.purges as p
         using unnest(ids, erasures) as u (id, erasure)
         cross join lateral (
             select q.ctid from memory.purges as q
             where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
-                and q.erasure_id = u.erasure offset 0 for update
+                and q.erasure_id = u.erasure offset 0
         ) as paid
         where p.ctid = paid.ctid
         returning p.erasure_id

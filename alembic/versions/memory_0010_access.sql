@@ -87,7 +87,7 @@ begin
     if not lifted then
         raise exception 'a hold or a block ends by its decision' using errcode = 'ME010';
     end if;
-    return case when tg_op = 'DELETE' then old else new end;
+    return new;
 end $$;
 
 create trigger hold_kept before update of held on memory.records

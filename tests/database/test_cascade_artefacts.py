@@ -8,6 +8,7 @@ from memory.ids import uuid7
 from rawsql import (
     ISOLATION,
     Connection,
+    act,
     acting,
     damage,
     derive,
@@ -102,20 +103,41 @@ async def test_artefacts_become_purges_that_know_their_people(
 
 
 async def test_what_another_index_calls_by_the_same_id_stays(
-    client: Connection, inspector: Connection, tenant: str
+    connect, client: Connection, inspector: Connection, tenant: str
 ) -> None:
     async with acting(client, tenant):
         ann = await remember(client, tenant, "ann")
         bob = await remember(client, tenant, "bob")
         await register(client, tenant, "vector-1", ann, adapter="first")
         await register(client, tenant, "vector-1", bob, adapter="second")
+    other = await connect("app")
+    undone = other.transaction()
+    await undone.start()
+    await act(other, tenant)
+    await other.execute(DELETE, tenant, bob)
+    # Nor is it waited for.
+    await client.execute("set lock_timeout = '2s'")
     async with acting(client, tenant):
         await client.execute(DELETE, tenant, ann)
+    await undone.rollback()
     for table, adapter in (("purges", "first"), ("artefacts", "second")):
         rows = await inspector.fetch(
             f"select adapter from memory.{table} where tenant_key = $1", tenant
         )
         assert [row["adapter"] for row in rows] == [adapter]
+    # Whom a purge is about is not said of another's either.
+    async with acting(client, tenant):
+        carol = await remember(client, tenant, "carol")
+        await register(client, tenant, "vector-1", carol, adapter="second")
+    async with acting(client, tenant):
+        await client.execute(DELETE, tenant, carol)
+    owed = await inspector.fetch(
+        "select adapter, subject_hashes from memory.purges where tenant_key = $1", tenant
+    )
+    assert {row["adapter"]: row["subject_hashes"] for row in owed} == {
+        "first": [hash_of(tenant, "ann")],
+        "second": sorted([hash_of(tenant, "bob"), hash_of(tenant, "carol")]),
+    }
     assert await damage(inspector, tenant) == []
 
 

@@ -51,11 +51,14 @@ async def drained(connection: Connection, tenant: str) -> dict[str, bool]:
     return {row["artefact_id"]: row["retained"] for row in rows}
 
 
-@pytest.mark.parametrize("role", ["app", "owner", "superuser", "bypass"])
+@pytest.mark.parametrize("role", ["app", "owner", "superuser", "replica", "bypass"])
 async def test_a_claim_goes_with_its_registration_whoever_deletes(
     connect, inspector: Connection, tenant: str, neighbour: str, role: str
 ) -> None:
-    connection, owner = await connect(role), await connect("owner")
+    owner = await connect("owner")
+    connection = await connect(role.replace("replica", "superuser"))
+    if role == "replica":
+        await connection.execute("set session_replication_role = replica")
     shared, own = f"{tenant} shared", f"{tenant} own"
     ann = await told(owner, tenant, shared, own)
     bob = await told(owner, tenant, shared, person="bob")
@@ -72,6 +75,18 @@ async def test_a_claim_goes_with_its_registration_whoever_deletes(
     assert await drained(connection, neighbour) == {shared: False}
     assert await living(inspector, tenant) == {bob}
     assert await damage(inspector, tenant) == []
+
+
+async def test_names_that_run_together_are_different_artefacts(
+    client: Connection, tenant: str, neighbour: str
+) -> None:
+    ann = await told(client, tenant, f"1{tenant}")
+    async with acting(client, neighbour):
+        bob = await remember(client, neighbour, "bob")
+        await register(client, neighbour, tenant, bob, adapter="index1")
+    async with acting(client, tenant):
+        await client.execute(DELETE, tenant, ann)
+    assert await drained(client, tenant) == {f"1{tenant}": False}
 
 
 async def test_a_rolled_back_registration_claims_nothing(
@@ -182,6 +197,25 @@ async def test_a_registration_and_an_erasure_of_the_artefact_wait_for_each_other
     async with acting(client, tenant):
         await register(client, tenant, "another", bob)
     assert await living(inspector, tenant) == {bob}
+
+
+async def test_a_registration_waits_for_the_erasure_of_its_record_and_is_refused(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    other = await connect("app")
+    ann = await told(client, tenant)
+
+    async def later() -> None:
+        async with acting(other, tenant):
+            await register(other, tenant, "late", ann)
+
+    async with acting(client, tenant):
+        await client.execute(DELETE, tenant, ann)
+        task = asyncio.create_task(later())
+        await waits(task, inspector, other)
+    with refused("ME006"):
+        await task
+    assert await damage(inspector, tenant) == []
 
 
 @pytest.mark.parametrize("way", ["forget", "delete"])

@@ -225,6 +225,28 @@ async def test_an_erasure_without_an_id_or_of_two_things_is_refused(
     assert stone["erasure_id"] == ERASURE
 
 
+async def test_erasures_of_one_transaction_leave_a_tombstone_each(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    """Also under one id, where they differ in reason or scope."""
+    async with acting(client, tenant):
+        for why, narrowed in (
+            ("operator", None),
+            ("subject_request", None),
+            ("operator", ["profile"]),
+        ):
+            await forget(client, tenant, "ann", erasure=ERASURE, why=why, narrowed=narrowed)
+        await forget(client, tenant, "ann", why="operator")
+    rows = await tombstones(inspector, tenant)
+    assert [(row["reason"], row["scope"]) for row in rows] == [
+        ("operator", "subject"),
+        ("subject_request", "subject"),
+        ("operator", "kinds"),
+        ("operator", "subject"),
+    ]
+    assert [row["erasure_id"] == ERASURE for row in rows] == [True, True, True, False]
+
+
 @pytest.mark.parametrize("end", ["rollback", "savepoint"])
 async def test_what_is_rolled_back_leaves_no_tombstone_and_no_gap(
     client: Connection, inspector: Connection, tenant: str, end: str

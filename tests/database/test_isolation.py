@@ -7,6 +7,7 @@ import json
 import asyncpg
 import pytest
 
+from memory.ids import uuid7
 from rawsql import (
     TENANT_TABLES,
     Connection,
@@ -16,10 +17,13 @@ from rawsql import (
     derive,
     forget,
     hash_of,
+    insert_record,
+    link,
     living,
     refused,
     register,
     remember,
+    source,
     tombstones,
 )
 from servers import Database
@@ -75,6 +79,10 @@ async def test_a_role_reads_the_rows_of_its_tenant_and_of_no_other(
         found = await connection.fetch(query)
     if table not in ("tenants", "pending_evidence"):
         assert [row["tenant_key"] for row in found] == [tenant]
+    if table == "tenants":
+        async with acting(connection, tenant):
+            delete = "delete from memory.tenants where tenant_key = $1"
+            assert await connection.execute(delete, neighbour) == "DELETE 0"
 
 
 @pytest.mark.parametrize("said", [None, "", "somebody-else"])
@@ -320,6 +328,36 @@ async def test_the_tenant_does_not_outlive_its_transaction(
         async with acting(client, tenant):
             await client.execute("select 1 / 0")
     assert await client.fetch("select from memory.records") == []
+
+
+async def test_every_trigger_puts_back_the_tenant_that_a_job_says(
+    connect, inspector: Connection, tenant: str, neighbour: str
+) -> None:
+    job = await connect("superuser")
+
+    async def said(statement: str = "select", *values: object) -> str:
+        await job.execute(statement, *values)
+        return await job.fetchval("select current_setting('app.current_tenant', true)")
+
+    async with acting(job, neighbour):
+        root = await insert_record(job, tenant)
+        assert await said() == neighbour
+        await link(job, tenant, root, "ann")
+        assert await said() == neighbour
+        made = await insert_record(job, tenant, origin="derived")
+        await source(job, tenant, made, root)
+        assert await said() == neighbour
+        assert await said("set constraints all immediate") == neighbour
+        await job.execute("set constraints all deferred")
+        # An edge and a link of no record may be taken back until the commit.
+        none = uuid7()
+        await source(job, tenant, none, root)
+        await act(job, neighbour)
+        for table, column in (("provenance", "derived_id"), ("record_subjects", "record_id")):
+            delete = f"delete from memory.{table} where tenant_key = $1 and {column} = $2"
+            assert await said(delete, tenant, none) == neighbour
+    assert await living(inspector, tenant) == {root, made}
+    assert await damage(inspector, tenant) == []
 
 
 async def test_a_definer_trigger_puts_back_a_tenant_set_for_the_session(

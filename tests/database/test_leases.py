@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 
-from rawsql import Connection, acting, hash_of, refused, register, remember
+from rawsql import Connection, acting, hash_of, refused, register, remember, waits
 from servers import Database
 
 LEASE = (
@@ -198,6 +199,53 @@ async def test_what_is_registered_while_its_purge_is_owed_is_owed_anew(
     assert await settle(client, tenant, "a") == 1
 
 
+async def test_a_debt_that_is_being_settled_makes_nobody_wait(
+    connect, client: Connection, tenant: str
+) -> None:
+    other = await connect("app")
+    await other.execute("set lock_timeout = '2s'")
+    await owing(client, tenant, "a", "b")
+    async with acting(client, tenant):
+        assert await settle(client, tenant, "a") == 1
+        assert await lease(other, tenant) == ["b"]
+
+
+async def test_a_debt_that_is_leased_anew_meanwhile_is_settled_all_the_same(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    other = await connect("app")
+    await owing(client, tenant, "a")
+    settled = []
+
+    async def later() -> None:
+        settled.append(await settle(client, tenant, "a"))
+
+    async with acting(other, tenant):
+        assert await lease(other, tenant) == ["a"]
+        task = asyncio.create_task(later())
+        await waits(task, inspector, client)
+    await task
+    assert settled == [1]
+
+
+async def test_what_one_index_confirms_another_still_owes(
+    client: Connection, inspector: Connection, tenant: str
+) -> None:
+    async with acting(client, tenant):
+        record = await remember(client, tenant, "ann")
+        for adapter in ("index", "other"):
+            await register(client, tenant, "a", record, adapter=adapter)
+    async with acting(client, tenant):
+        await client.execute("delete from memory.records where record_id = $1", record)
+    erasure = await inspector.fetchval(DEBT.replace("*", "erasure_id"), tenant)
+    async with acting(client, tenant):
+        settled = await client.fetchval(
+            "select memory.settle_purges($1, 'index', '{a}', array[$2::uuid])", tenant, erasure
+        )
+    assert settled == 1
+    assert [row["adapter"] for row in await inspector.fetch(DEBT, tenant)] == ["other"]
+
+
 async def test_a_failure_leaves_its_class_a_count_and_a_time(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:
@@ -221,6 +269,11 @@ async def test_a_failure_leaves_its_class_a_count_and_a_time(
     assert await lease(client, tenant, due_only=True, token=token) == ["b"]
     # Cancelled: the index was not to blame.
     await defer(client, tenant, token, None, "b")
+    kept = "select attempts, last_error from memory.purges where artefact_id = 'b'"
+    assert tuple(await inspector.fetchrow(f"{kept} and tenant_key = $1", tenant)) == (
+        2,
+        "TimeoutError",
+    )
     assert await lease(client, tenant, due_only=True) == ["b"]
     token = uuid4()
     assert "a" in await lease(client, tenant, token=token)

@@ -90,6 +90,9 @@ async def test_a_derived_record_is_about_everybody_its_sources_are_about(
         digest = await derive(client, tenant, one, two)
         belief = await derive(client, tenant, digest)
     assert await subjects_of(inspector, tenant, belief) == {"ann", "acme", "bob"}
+    # Whoever walks the tenants finds it.
+    known = "select count(*) from memory.tenants where tenant_key = $1"
+    assert await inspector.fetchval(known, tenant) == 1
     assert await damage(inspector, tenant) == []
 
 
@@ -105,6 +108,9 @@ async def test_a_later_link_reaches_a_whole_chain(
         outside = await derive(client, tenant, bystander)
     async with acting(client, tenant):
         await link(client, tenant, root, "dana")
+    direct = "select record_id from memory.record_subjects where tenant_key = $1 and not inherited"
+    rows = await inspector.fetch(f"{direct} and subject_key = 'dana'", tenant)
+    assert [row["record_id"] for row in rows] == [root]
     for record_id in chain:
         assert await subjects_of(inspector, tenant, record_id) == {"ann", "dana"}
     assert await subjects_of(inspector, tenant, outside) == {"carol"}

@@ -226,23 +226,22 @@ async def test_in_the_callers_transaction_all_batches_are_one(
 async def test_times_that_no_calendar_of_python_has_are_swept(
     shared: Database, inspector: Connection, client: Connection, tenant: str
 ) -> None:
-    """Also where the role writes times in another style than ISO's."""
-    for end in ("-infinity", "0044-03-15 BC", "2020-12-11", "infinity", "20000-01-01"):
-        async with acting(client, tenant):
-            record_id = await remember(client, tenant, "ann")
-        await inspector.execute(
-            f"update memory.records set expires_at = '{end}', occurred_at = '{end}'"
-            " where record_id = $1",
-            record_id,
-        )
+    """Also where the role writes times in another style than ISO's; the latest has the first id."""
+    for end in ("20000-01-01", "infinity", "2020-12-11", "0044-03-15 BC", "-infinity"):
+        for column in ("expires_at", "occurred_at"):
+            async with acting(client, tenant):
+                record_id = await remember(client, tenant, "ann")
+            await inspector.execute(
+                f"update memory.records set {column} = '{end}' where record_id = $1", record_id
+            )
     engine = create_async_engine(
         normalize_url(shared.app_url), connect_args={"server_settings": {"datestyle": "sql, dmy"}}
     )
     memory = Memory(PostgresStore(engine), redactor=None, subject_pepper="pepper")
     receipt = await memory.expire(tenant, older_than=timedelta(days=1), batch=1)
     await engine.dispose()
-    assert receipt.counts.memories == 3
-    assert len(await living(inspector, tenant)) == 2
+    assert receipt.counts.memories == 6
+    assert len(await living(inspector, tenant)) == 4
 
 
 async def test_a_sweep_by_sql_goes_on_where_it_stopped_and_is_confirmed(
@@ -251,6 +250,8 @@ async def test_a_sweep_by_sql_goes_on_where_it_stopped_and_is_confirmed(
     async with acting(client, tenant):
         for _ in range(5):
             await remember(client, tenant, "ann")
+        for month in (1, 2, 3):
+            await remember(client, tenant, "ann", expires_at=datetime(2020, month, 11, tzinfo=UTC))
     for wrong in ("null", "'other'", "''"):
         with refused("ME014"):
             async with acting(client, tenant):
@@ -269,7 +270,17 @@ async def test_a_sweep_by_sql_goes_on_where_it_stopped_and_is_confirmed(
         with refused("ME014"):
             async with acting(client, tenant):
                 await client.execute(f"select memory.sweep($1, {wrong})", tenant)
-    assert len(await living(inspector, tenant)) == 5
+    assert len(await living(inspector, tenant)) == 8
+    after, batches = None, 0
+    while batches == 0 or after is not None:
+        # Sessions need not write times in the same style.
+        await client.execute(f"set DateStyle = 'SQL, {'DMY' if batches % 2 else 'MDY'}'")
+        async with acting(client, tenant):
+            after = await client.fetchval(
+                "select next from memory.sweep($1, most => 1, after => $2)", tenant, after
+            )
+        batches += 1
+    assert (batches, len(await living(inspector, tenant))) == (4, 5)
     after, batches = None, 0
     while batches == 0 or after is not None:
         async with acting(client, tenant):

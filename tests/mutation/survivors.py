@@ -17,10 +17,24 @@ EXPLAINED: dict[str, str] = {
     ),
     # SQL
     "tenant_key = tenant and ": FENCE,
+    "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
+        "the hash that is compared names the tenant and the index, so rows of another match nothing"
+    ),
+    "seal: and p.xid = new.xid": (
+        "no row of another transaction is there: each is sealed when its own commits, or rolled"
+        " back; the key begins with it"
+    ),
+    "artefact_removed: x.artefact_hash = lost.artefact_hash and": (
+        "a claim's hash is of one registration; the artefact's is beside it for the index"
+    ),
+    "lock_artefacts: order by a.record_id": (
+        "rows are read by the table's key, which ends with the record: they come in that order; it"
+        " is said so that no other plan may lock in another"
+    ),
     "cascade_depth: if at = roots then": (
         "an early answer: with nothing derived the walk takes no step and says nought too"
     ),
-    "alter policy owner_only on": "no other role has a right on the table, which test_privileges"
+    "alter policy owner_": "no other role has a right on the table, which test_privileges"
     " compares: the policy is the second fence",
     "sweep: if reach = 'tenant' and next is null then": (
         "whoever needs a person's row makes it again; waiting for the last batch saves that"
