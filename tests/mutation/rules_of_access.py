@@ -5,7 +5,9 @@ from __future__ import annotations
 from edits import Edit, of, statements, trigger
 
 CLAIMS = "test_cascade_artefacts test_claims_sql contract/test_claims contract/test_indexes"
-DRAINS = "test_leases test_isolation test_claims_sql contract/test_debts contract/test_hold_artefacts"
+DRAINS = (
+    "test_leases test_isolation test_claims_sql contract/test_debts contract/test_hold_artefacts"
+)
 TENANTS = "test_isolation test_cascade"
 # Of each kind of table one is enough: the loop that makes the policies is one.
 ISOLATED = (
