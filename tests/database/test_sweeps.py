@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from memory import LegalHoldError, Memory, Receipt
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
-from rawsql import Connection, acting, damage, living, refused, remember, tombstones
+from rawsql import Connection, acting, damage, hash_of, living, refused, remember, tombstones
 from servers import Database
 from stores import broken_rules, image, record_statements, rows_of
 
@@ -292,6 +292,25 @@ async def test_a_sweep_by_sql_goes_on_where_it_stopped_and_is_confirmed(
         after, batches = row["next"], batches + 1
     assert batches == 3
     assert await living(inspector, tenant) == set()
+
+
+async def test_the_end_of_a_tenant_waits_for_nobody_who_writes(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    other = await connect("app")
+    await other.execute("set lock_timeout = '2s'")
+    for person in ("ann", "bob"):
+        async with acting(client, tenant):
+            await remember(client, tenant, person)
+    async with acting(client, tenant):
+        kept = await remember(client, tenant, "ann")
+        async with acting(other, tenant):
+            await other.execute("select memory.sweep($1, 'tenant', confirm => $1)", tenant)
+    assert await living(inspector, tenant) == {kept}
+    # Whoever is written about keeps the row that others wait for.
+    known = "select subject_hash from memory.subjects where tenant_key = $1"
+    assert await inspector.fetchval(known, tenant) == hash_of(tenant, "ann")
+    assert await inspector.fetchval(known.replace("subject_hash", "count(*)", 1), tenant) == 1
 
 
 async def test_a_held_erasure_in_the_callers_transaction_is_recorded_with_its_commit(

@@ -260,7 +260,7 @@ SWEPT = [
     *of(
         "0008",
         "sweep",
-        f"test_decisions_sql {SWEEPS}",
+        f"test_decisions_sql test_cascade_bypasses {SWEEPS}",
         ("perform memory.check_tenant(tenant);", ""),
         ("perform memory.require_fresh_snapshots();", ""),
         ("\n        or (reach = 'tenant' and confirm is distinct from tenant)", ""),
