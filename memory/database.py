@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import asyncpg
-from sqlalchemy import Connection, Row
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import NullPool
 
 from memory import telemetry
+from memory.connections import AnyRow, Open, begun, direct, fetch
 from memory.engines import require_asyncpg
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
@@ -28,87 +28,18 @@ from memory.failures import translate
 __all__ = ["Access", "AnyRow", "JoinedAccess", "OwnAccess", "fetch"]
 
 T = TypeVar("T")
-AnyRow = Row[*tuple[Any, ...]]
 Work = Callable[[AsyncConnection], Awaitable[T]]
-Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
 
 _ATTEMPTS = 6
-_DIRECT = "memory_direct"
 _DRIVER_ERRORS = (
     SQLAlchemyError,
+    AsyncAdapt_asyncpg_dbapi.Error,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,
     OverflowError,
 )
-
-
-class _Row(asyncpg.Record):
-    """A row as SQLAlchemy's looks to the repositories: columns by name and as attributes."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    @property
-    def _mapping(self) -> _Row:
-        return self
-
-
-class _Wrapped:
-    """A row of the driver's own class, with the same two ways to a column."""
-
-    def __init__(self, row: asyncpg.Record) -> None:
-        self._mapping = row
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._mapping[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def __getitem__(self, position: int) -> Any:
-        return self._mapping[position]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._mapping.values())
-
-
-async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> list[AnyRow]:
-    """Run one statement with ``$1`` parameters and return its rows.
-
-    Statements are strings that name the type of each parameter, not Core expressions: compiling
-    costs a fifth of a small call, and building an expression per call costs twice the call.
-    """
-    sync = connection.sync_connection
-    if sync is not None and _DIRECT in sync.get_execution_options():
-        return cast("list[AnyRow]", await _direct(connection, sync, statement, values))
-    result = await connection.exec_driver_sql(statement, values)
-    return list(result.all()) if result.returns_rows else []
-
-
-async def _direct(
-    connection: AsyncConnection, sync: Connection, statement: str, values: tuple[Any, ...]
-) -> Sequence[_Row | _Wrapped]:
-    """Run a statement that is a transaction of its own without SQLAlchemy's cursor between.
-
-    The cursor costs as much as everything the driver does. What else it does is done here: a
-    connection that was cancelled or whose driver gave up does not go back.
-    """
-    driver = cast("asyncpg.Connection[_Row]", sync.connection.driver_connection)
-    try:
-        rows = await driver.fetch(statement, *values, record_class=_Row)
-    except BaseException as error:
-        if driver.is_closed() or not isinstance(error, asyncpg.PostgresError):
-            await asyncio.shield(connection.invalidate())
-        raise
-    # Where DDL has outdated the statement, asyncpg prepares it anew and forgets the class.
-    if rows and not isinstance(rows[0], _Row):
-        return [_Wrapped(row) for row in rows]
-    return rows
 
 
 class Access(Protocol):
@@ -130,7 +61,7 @@ class Access(Protocol):
         ...
 
     async def single(self, work: Work[T]) -> T:
-        """Run work of exactly one statement, which sets the tenant itself."""
+        """Run work of one statement, which sets the tenant itself; or of one session's."""
         ...
 
     async def several(self, work: Work[T]) -> T:
@@ -148,32 +79,6 @@ async def _bordered(work: Callable[[], Awaitable[T]]) -> T:
     raise translated
 
 
-@asynccontextmanager
-async def _living(connect: Open) -> AsyncIterator[AsyncConnection]:
-    """Check out a connection; one that died in the pool is replaced.
-
-    So is one that a cancelled call is closing still: a host that cancels again and again until the
-    call has ended, as anyio does, may see it go back before that.
-    """
-    while True:
-        async with connect() as connection:
-            sync = connection.sync_connection
-            driver = None if sync is None else sync.connection.driver_connection
-            if driver is not None and driver.is_closed():
-                # Given back and checked out anew: one that replaces it in place would have the
-                # server's isolation level.
-                await connection.invalidate()
-                continue
-            yield connection
-            return
-
-
-@asynccontextmanager
-async def _begun(connect: Open) -> AsyncIterator[AsyncConnection]:
-    async with _living(connect) as connection, connection.begin():
-        yield connection
-
-
 class OwnAccess:
     """Transactions of our own, on an engine of our own or the host's."""
 
@@ -187,12 +92,11 @@ class OwnAccess:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
         several = engine.execution_options(isolation_level="READ COMMITTED").connect
-        self._several: Open = partial(_begun, several)
+        self._several: Open = partial(begun, several)
         self._single: Open = self._several
         if not pooler:
             # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
-            single = engine.execution_options(isolation_level="AUTOCOMMIT", **{_DIRECT: True})
-            self._single = partial(_living, single.connect)
+            self._single = partial(direct, engine)
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""

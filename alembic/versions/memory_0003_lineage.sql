@@ -86,7 +86,7 @@ set jit = off as $$
 declare
     caller text := current_setting('app.current_tenant', true);
     subjectless boolean;
-    sourceless boolean;
+    sourceless boolean := false;
 begin
     -- Where the table is partitioned, a row trigger fires as one of the partition.
     if tg_relid <> 'memory.records'::regclass
@@ -99,18 +99,20 @@ begin
         select from memory.record_subjects as l
         where l.tenant_key = new.tenant_key and l.record_id = new.record_id
     );
-    sourceless := new.origin = 'derived' and not exists (
-        select from memory.provenance as p
-        where p.tenant_key = new.tenant_key and p.derived_id = new.record_id
-    );
-    if (subjectless or sourceless) and exists (
-        select from memory.records as r
-        where r.tenant_key = new.tenant_key and r.record_id = new.record_id
-    ) then
-        if sourceless then
+    if new.origin = 'derived' then
+        sourceless := not exists (
+            select from memory.provenance as p
+            where p.tenant_key = new.tenant_key and p.derived_id = new.record_id
+        );
+    end if;
+    if subjectless or sourceless then
+        perform from memory.records as r
+        where r.tenant_key = new.tenant_key and r.record_id = new.record_id;
+        if found and sourceless then
             raise exception 'a derived record names its sources' using errcode = 'ME001';
+        elsif found then
+            raise exception 'a record is about somebody' using errcode = 'ME008';
         end if;
-        raise exception 'a record is about somebody' using errcode = 'ME008';
     end if;
     perform set_config('app.current_tenant', coalesce(caller, ''), true);
     return null;

@@ -217,7 +217,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     ('function', 'pepper_matches', '0d3c5c65a1b61fb8704d207036ff8044'),
     ('function', 'readmit', 'c26266b1c4383268a684279d8b9890ca'),
     ('function', 'record_added', 'baf585ec410bfce0027e253c790eb877'),
-    ('function', 'record_complete', '08afcf1144abf33952dfe141c266f13e'),
+    ('function', 'record_complete', '1cfd669a30ddc694110e0651248cceea'),
     ('function', 'refuse_change', '1345e9d177b2f3e3a40823bb9fda4265'),
     ('function', 'refuse_identity', 'e403caea4fcf10f23bacef8bdc716ceb'),
     ('function', 'refuse_truncate', 'b27496cf63ecb7ebfc536fed6f50dabc'),
