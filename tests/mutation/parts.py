@@ -69,7 +69,7 @@ PARTS = [
         name="tombstones",
         modules="tombstones.py",
         sample=20,
-        unit="test_tombstones test_proofs test_certificates",
+        unit="test_tombstones test_types test_proofs test_certificates",
         contract="test_evidence test_certificates",
     ),
     Part(
@@ -97,17 +97,25 @@ PARTS = [
         name="versions",
         modules="versions.py",
         sample=12,
-        unit="test_versions",
+        unit="test_versions test_types",
         contract="test_versions test_keyed test_timeline",
     ),
     Part(
         name="redaction",
         modules="redaction",
         sample=50,
-        unit="redaction",
+        unit="redaction/test_edges redaction/test_kinds redaction/test_engine redaction/test_walk"
+        " redaction/test_checks redaction/test_found redaction/test_benign"
+        " redaction/test_properties redaction/test_linear",
         contract="test_redaction",
     ),
-    Part(name="in-memory store", modules="stores/in_memory", sample=50, contract=VERBS),
+    Part(
+        name="in-memory store",
+        modules="stores/in_memory",
+        sample=50,
+        unit="test_types",
+        contract=VERBS,
+    ),
     Part(
         name="repositories",
         modules="repositories",

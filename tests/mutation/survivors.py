@@ -10,7 +10,14 @@ FENCE = (
 # Part of the survivor as it is printed, and why it is equivalent.
 EXPLAINED: dict[str, str] = {
     # Python
-    "slots=True": "slots save memory; a frozen object takes no other attribute with or without",
+    "slots=False": "slots save memory; a frozen object takes no other attribute with or without",
+    "if not TYPE_CHECKING:": "what annotations name is imported too, and nothing else is changed",
+    "ranking.py:129 NumberReplacer: low, high": "of no scores none is scaled",
+    "entry[0] * gates": (
+        "opens every detector where one is open: gates save time, and a detector behind a closed"
+        " one finds nothing"
+    ),
+    'chunk[-1] is "."': "CPython has one object for each string of one ASCII character",
     "if len(self._behind) < _KEPT": "what is not kept is computed again, and is the same",
     "redaction/context.py:56 ReplaceBreakWithContinue": (
         "the answer is cut to that many pieces anyway; the break saves reading on"

@@ -123,6 +123,14 @@ def test_a_switch_is_true_or_false(value):
         validation.flag(value, "dry_run")
 
 
+def test_pages_go_back_from_any_seq_there_can_be():
+    assert validation.below(None) == validation.below(2**63 - 1) == 2**63 - 1
+    assert validation.below(1) == 1
+    for refused in (0, 2**63, True, "1"):
+        with pytest.raises(InvalidInputError, match="before: must be the seq"):
+            validation.below(refused)
+
+
 def test_numbers_of_other_libraries_are_numbers():
     array = SimpleNamespace(tolist=lambda: [1, 2.5])
     assert list(vectors.vector(array)) == [1.0, 2.5]

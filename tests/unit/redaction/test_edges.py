@@ -1,0 +1,382 @@
+"""Where each rule begins and ends: how many digits, how far a word reaches, what may separate."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.redaction import default_redactor
+
+# What is to be masked stands in braces; a text without them is to stay as it is.
+EDGES = {
+    "aadhaar": """
+        {234123 412346}
+        {2341 23412346}
+        {23412341 2346}
+        23412 3412346
+        {234 123 412 346}
+        234 123 412 34 6
+        upi 234123412346
+        customer id 23 41 23 41 23 46
+        {2341 2341 2346} {2341 2341 2346}
+        1234 2341 2341 2346
+        2341 2341 2346 2341 2341 2346 2341
+        {9167 8901 2347}
+        2000 1900 1903
+        2000 1909 2099
+        {2000 1899 1900}
+        {2000 1908 2100}
+        aadhaar {2000 1900 1903}
+        upi 2341 2341 2346
+        aadhaar{234123412346}
+    """,
+    "virtual_id": """
+        {9876 5432 1098 7659}
+        {98765432 10987659}
+        987654321 0987659
+        card 9876543210987659
+        aadhaar {987 654 321 098 765 9}
+    """,
+    "card": """
+        {3782 822463 10005}
+        {378282246310005}
+        4111-111111-11111
+        4111 1111 111 1111
+        {411111 1111111111}
+        {4111 1111 1111 1111} {4111 1111 1111 1111}
+        4111 1111 1111 1111 4111 1111 1111 1111 4111
+        aadhaar 4111111111111111
+        card {4222222222222}
+        4222222222222
+        cards 4111 1111 1111 1112
+        order 4111 1111 1111 1111
+    """,
+    "bank_account": """
+        account 12345678
+        account {123456789}
+        account {123456789012345678}
+        account 1234567890123456789
+        account {9876543210}
+        account {4111111111111111}
+        account {2000 1908 2100}
+        account red blue green grey {50100012345678}
+        account red blue green grey pink 50100012345678
+        account {501 0001 23456}
+        account 50 1000 123456
+        {50100012345678} ifsc
+        savings bank {50100012345678}
+        {50100012345678} (account)
+        {50100012345678} is the red account
+        50100012345678 and the red account
+    """,
+    "phone_in": """
+        id 9876543210
+        id {98765 43210}
+        account of Ravi {9876543210}
+        {0 98765 43210}
+        {91 98765 43210}
+        {+91 98765 43210}
+        {+091 98765 43210}
+        +0 {98765 43210}
+        {0091 98765 43210}
+        92 {98765 43210}
+        0.98765 43210
+        {(98765) 43210}
+        5999999999
+        {6000000000}
+        passport 6000000000
+        pan 6000000000
+        aadhaar 6000000000
+        98 765 43210
+        {987 654 3210}
+        {987 6543 210}
+        {9876 543 210}
+        {9876 543210}
+        {987654 3210}
+        {98 7654 3210}
+        {987 6543210}
+        98765    43210
+        {98765   43210}
+        98765. 43210
+        98765\\n\\n43210
+        {98\\n76543210}
+        phone {02224567890}
+        phone red blue {02224567890}
+        phone red blue green 02224567890
+        02224567890
+        phone {+91 22 24567890}
+        {9876543210}pe
+        9876543210pen
+        9876543210:5
+        {9876543210}: five
+        9876543210_5
+        9876543210.5
+        {9876543210}.
+        1/9876543210
+        123456/9876543210
+        {9123456780}/{9876543210}
+        AB-9876543210
+        ABCDEF-{9876543210}
+        Ab-{9876543210}
+        X9876543210
+        call{9876543210}
+        order red 9876543210
+        order red blue {9876543210}
+        9876543210 +1
+        9876543210%
+        9876543210 kg
+        9876543210  units
+        {9876543210} and five kg
+        {9876543210} Order five
+        order 55, {9876543210}
+        orders 9876543211, 9876543210
+        orders 987, {9876543210}
+        #9876543210
+        order: {+91 98765 43210}
+        orders 9876543211, 9876543212, 9876543210
+        amount 9876543210
+        amount red {9876543210}
+        order at {9876543210}
+        phone {9876543210} kg
+        phone red 9876543210 kg
+        phone red 9876543210                      kg
+        phone red {9876543210}                       kg
+        {00919876543210}
+        myOrder 9876543210
+        ORDERS 9876543210
+        OrdeR {9876543210}
+        \u0130 phone {9876543210}
+        https://x.example/me/{9876543210}
+        https://x.example/abc/9876543210
+        see https://a.example/p/9876543210
+        https://wa.me/{9876543210}
+        a/{9876543210}
+        a/b/9876543210
+        see www.a/9876543210
+        "a/b/"/{9876543210}
+        id of the order 9876543210
+        no order id red 9876543210
+        order red id 9876543210
+        red,phone,blue\\n987,{02224567890},5
+        red,phone,blue\\n1,2,3\\n987,{02224567890},5
+        red,phone,blue\\n1,2\\n987,02224567890,5
+        phone,red,blue\\n987,02224567890,5
+        red;phone\\n987;{02224567890}
+        red|phone\\n987|{02224567890}
+    """,
+    "phone": """
+        {1-408-586-9001}
+        2-408-586-9001
+        call 408586900112
+        408 586 9001
+        {408.586.9001}
+        {(408) 586-9001}
+        408-186-9001
+        108-586-9001
+        call {4085869001}
+        call red blue green {4085869001}
+        call red blue green grey 4085869001
+        order 408-586-9001
+        {+4420794609}
+        +442079460
+        {+372 555 123}
+        +372 555 12
+        {+33 1 23 45 67 89}
+        +33 1 2 3 4567 89
+        {+123456789012345}
+        +1234567890123456
+        {+(44) 20 7946 0958}
+        {+ 44 20 7946 0958}
+    """,
+    "ssn": """
+        000-05-1120
+        900-05-1120
+        {899-05-1120}
+        078-00-1120
+        078-05-0000
+        ssn {078051120}
+        ssn {078 05 1120}
+        078 05 1120
+        078-05 1120
+        order 078-05-1120
+        +078-05-1120
+    """,
+    "pan": """
+        pan {ABCPK1234F}
+        {ABCPK1234F}
+        {abcpk1234f}
+        AbcPK1234F
+        {ABCPK-1234-F}
+        ABCPK 1980 F
+        ABCPK 2039 F and more
+        {ABCPK 2040 F} and more
+        {ABCPK 1979 F} and more
+        ABCPK 1234 F
+        ABCPK 1234 f, said
+        ABCPK 1234-F, said
+        {ABCPK 1234 F}, said
+        {ABCPK 1234F}, said
+        ABCPK0000F
+        27ABCPK1234F1Z6
+        no 27-ABCPK1234F-1Z6
+        no 7-{ABCPK1234F}-1Z6
+        {ABCPK 1234 F} AND SO ON IN CAPITALS FOR FORTY XXXXXXs
+        ABCPK 1234 F AND SO ON IN CAPITALS FOR FORTY XXXXXXXs
+        sXXXXXX FOR FORTY AND SO ON IN CAPITALS {ABCPK 1234 F}
+        sXXXXXXX FOR FORTY AND SO ON IN CAPITALS ABCPK 1234 F
+        order ABCPK1234F
+        INV-ABCPK1234F
+    """,
+    "gstin": """
+        {27-AAPFU-0939-F-1ZV}
+        27   AAPFU0939F1ZV
+        A27AAPFU0939F1ZV
+        27AAPFU0939F1ZVA
+    """,
+    "ifsc": """
+        {HDFC0ABC123}
+        HDFC0ABCD12
+        ifsc {HDFC0ABCD12}
+        {HDFC 0001234}
+        HDFC   0001234
+        {ABCD0123456}
+        abcd0123456
+        order ABCD0123456
+        ifsc {abcd0123456}
+        {ABCD0ABC456}
+        ABCD0ABCD56
+    """,
+    "passport": """
+        passport red blue green grey {K1234567}
+        passport red blue green grey pink K1234567
+        passport {K 1234567}
+        passport {AB123456}
+        passport {AB12345678}
+        passport AB123456789
+        \u0130 passport {12345678}
+        passport 1234567
+    """,
+    "voter_id": """
+        voter {ABC 1234567}
+        voter ABC123456
+        voter red blue green grey {ABC1234567}
+        voter red blue green grey pink ABC1234567
+    """,
+    "iban": """
+        {GB82WEST12345698765432}
+        {NO9386011117947}
+        X-GB82WEST12345698765432
+        -{GB82WEST12345698765432}
+        GB82WEST12345698765432A
+        GB82 WEST 1234 5698 7654 3
+        {GB82 WEST 1234 5698 7654 32} and more
+        {GB82 WEST 1234 5698 7654 32}. And more
+        XX82WEST12345698765432
+    """,
+    "email": """
+        {a@b.co}
+        a@b.c
+        {ravi.k+x@a-b.example.com}
+        .{ravi@example.com}
+        git@example.com
+        icon@2x.png
+        {icon@2x.pngs}
+        {ravi @ gmail.com}
+        ravi @ example.com
+        email {ravi @ example.com}
+        {ravi (at) example.com}
+        {ravi [at] example [dot] com}
+        {ravi at gmail dot com}
+        ravi at example dot com
+        {ravi5 at example dot com}
+        email {ravi at example dot com}
+    """,
+    "upi": """
+        {ra@ybl}
+        r@ybl
+        ravi@ybl-x
+        ravi@ybl.5
+        {ravi@ybl}.
+        ravi @ ybl
+        upi {ravi @ ybl}
+        {98765 @ybl}
+    """,
+    "password": """
+        password={abc}
+        password=ab
+        password={hunter2}.
+        password="{hunter2.}"
+        password: hunter comes
+        password: {hunter}
+        password: "{hunter}" comes
+        pwd {Abc@123}
+        pwd abc@
+        my password is {hunter}.
+        my password is hunter comes
+        my password is cut.
+        my password is changed.
+        my password for the red is {hunter2}
+        my password for the red blue green is hunter
+        password is {a-b-5}
+        password is a-bc
+        password hunter-2
+        password {hunter2}
+        password ab1cd
+        --password {hunter}
+        -password hunter
+        https://ravi:{hunter2}@example.com
+        https://ravi:${hunter2
+        password=$HUNTER
+    """,
+    "secret": """
+        token={abcdefg1}
+        token=abcdef1
+        token=abcdefgh
+        token={abcdefghijklmnop}
+        token=abcdefghijklmno
+        api_key={abcdefg1}
+        key=abcdefg1
+        secret {0123456789abcdef0123456789abcdef}
+        secret 0123456789abcdef0123456789abcde
+        secret {aB1cD2eF3gH4iJ5kL6mN7oP8}
+        secret aB1cD2eF3gH4iJ5kL6mN7oP
+        secret {abcdefghijkABClmnopqrs12}
+        secret abcdefghijkABClmnopqrst1
+        secret abcdefghijklmABnopqrst12
+    """,
+    "bearer_token": """
+        authorization: bearer {abcdef}
+        authorization: bearer abcde
+        authorization: abcdef
+        authorization: {1abcdef}
+        bearer {abcdefghijklmno1}
+        bearer abcdefghijklmn1
+        bearer abcdefghijklmnop
+    """,
+    "basic_auth": """
+        authorization: basic {abcdef}
+        basic {dXNlcjpwYXNz}
+        basic dXNlcnBhc3Mx
+    """,
+}
+
+
+def _marked(line: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text without its braces, and the spans they stood around."""
+    text, spans = "", []
+    for part in line.split("{"):
+        inside, closed, after = part.partition("}")
+        if closed:
+            spans.append((len(text), len(text) + len(inside)))
+        text += inside + after
+    return text, spans
+
+
+@pytest.mark.parametrize("kind", EDGES)
+def test_a_rule_ends_where_it_says(kind: str) -> None:
+    wrong = []
+    for line in filter(None, map(str.strip, EDGES[kind].splitlines())):
+        text, spans = _marked(line.replace("\\n", "\n"))
+        found = [(one.kind, one.start, one.end) for one in default_redactor.redact(text)[1]]
+        if found != [(kind, *span) for span in spans]:
+            wrong.append((line, found))
+    assert not wrong
