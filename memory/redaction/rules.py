@@ -78,7 +78,7 @@ class Number:
 
 _THINGS = frozenset({"reference", "amount"})
 _HALVES = {(6, 6), (4, 8), (8, 4), (8, 8)}
-_CARD_SHAPES = {(4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (6, 10), (6, 13), (4, 4, 4, 4)}
+_CARD_SHAPES = {(4, 6, 5), (4, 6, 4), (6, 10), (6, 13)}  # beside the regular ones
 
 
 def aadhaar(number: Number) -> bool:

@@ -68,6 +68,7 @@ async def test_what_has_expired_goes_with_what_was_derived_from_it(acme):
     assert (receipt.reason, receipt.scope) == ("retention_policy", "retention")
     assert (receipt.kinds, receipt.cascade_depth) == ({"episodic": 2, "summary": 2}, 2)
     assert (receipt.complete, receipt.held, receipt.deferred) == (True, 0, False)
+    assert receipt.completed_at >= receipt.erased_at
     assert (receipt.subject_hashes, receipt.closure, receipt.bystanders) == ((), "", 0)
     assert await left(acme, due, to_the_instant, later, never, summary, digest) == [later, never]
     stones = await acme.erasure_history()
@@ -187,6 +188,7 @@ async def test_what_a_hold_keeps_is_passed_by_and_counted(acme, memory_factory, 
     assert receipt.counts == Counts(memories=3, derived=1, provenance_edges=1)
     # Due and kept; the digest is kept too, and was not due.
     assert (receipt.held, receipt.complete, receipt.deferred) == (4, False, False)
+    assert receipt.completed_at is None
     assert await left(acme, *held, root, *due, digest, summary) == [*held, root, digest]
     assert [one.action for one in await acme.decisions()] == ["hold"]
     operator = memory_factory("operator", clock=lambda: NOON + 24 * HOUR).for_tenant("acme")

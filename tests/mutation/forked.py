@@ -1,15 +1,18 @@
 """Runs tests on a mutant in a child of this process, which has loaded what takes long to load.
 
-A child imports the library anew, with the mutant in the place of its module. Its servers are the
-parent's: a test's ``database`` is then a clone of a template that the parent has prepared.
+A child runs tests that are collected, on a function whose code is the mutant's, or it imports the
+library anew, with the mutant in the place of its module. Its servers are the parent's: a test's
+``database`` is then a clone of a template that the parent has prepared.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import resource
 import signal
@@ -19,7 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import psycopg
@@ -28,7 +31,9 @@ import pytest
 import servers
 from servers import ROOT, Database, Postgres
 
-SUPPORT = {path.stem for path in (ROOT / "tests" / "support").glob("*.py")}
+# What the servers' fixture is made of stays the parent's, and so does what runs the mutants.
+KEPT = {"servers", "processes", *(path.stem for path in Path(__file__).parent.glob("*.py"))}
+OURS = (str(ROOT / "memory"), str(ROOT / "tests"))
 OPTIONS = [
     *("-q", "-x", "--no-header", "--timeout=60", "-p", "no:cacheprovider"),
     # Of the plugins that happen to be installed some take seconds to load.
@@ -78,7 +83,12 @@ class Instead(importlib.abc.MetaPathFinder):
 
     def __init__(self, name: str, path: Path, source: str) -> None:
         self._name = name
+        self._unharmed = _Mutated(name, path, path.read_text())
         self._loader = _Mutated(name, path, source)
+
+    def codes(self) -> tuple[CodeType, CodeType]:
+        """The code of the module, and that of the mutant."""
+        return self._unharmed.get_code(self._name), self._loader.get_code(self._name)
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
         if fullname != self._name:
@@ -101,15 +111,50 @@ def imported_anew(tests: Sequence[str], instead: Instead | None = None) -> Calla
     """The tests, and a library that is imported for them, with a mutant in it."""
 
     def run() -> bool:
-        for name in list(sys.modules):
-            # What the servers' fixture is made of stays the parent's.
-            if name.partition(".")[0] == "memory" or name in SUPPORT - {"servers", "processes"}:
+        for name, module in list(sys.modules.items()):
+            ours = str(getattr(module, "__file__", "")).startswith(OURS)
+            if ours and name not in {*KEPT, "__main__"}:
                 del sys.modules[name]
         if instead is not None:
             sys.meta_path.insert(0, instead)
         return pytest.main([*OPTIONS, *tests]) == pytest.ExitCode.OK
 
     return run
+
+
+def planted(run: Callable[[], bool], instead: Instead) -> Callable[[], bool]:
+    """``run``, once the function that the mutant changes has its code; true if it changes none.
+
+    What modules compute when they are imported is as it was: who survives is to be tried anew.
+    """
+
+    def changed() -> bool:
+        codes = {_place(old): new for old, new in _changes(*instead.codes())}
+        if not codes:
+            return True
+        for item in gc.get_objects():
+            if type(item) is FunctionType and _place(item.__code__) in codes:
+                item.__code__ = codes[_place(item.__code__)]
+        return run()
+
+    return changed
+
+
+def _place(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def _changes(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the functions of a module or a class that differ, before and after."""
+    for old, new in zip(_inside(before), _inside(after), strict=True):
+        if old != new and old.co_flags & inspect.CO_NEWLOCALS:
+            yield old, new
+        elif old != new:
+            yield from _changes(old, new)
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
 
 
 class Collected:
@@ -131,13 +176,17 @@ class Collected:
         if report.failed:
             print(f"\nFAILED {report.nodeid}\n{report.longreprtext}")
 
-    def only(self, paths: Sequence[str]) -> Callable[[], bool]:
-        """The tests in these files, in this order."""
+    def only(self, paths: Sequence[str] | None = None) -> Callable[[], bool]:
+        """The tests in these files, in this order; all of them, without files."""
 
         def run() -> bool:
             session = self._session
             assert session is not None
-            items = [item for path in paths for item in session.items if str(item.path) == path]
+            items = [
+                item for path in paths or () for item in session.items if str(item.path) == path
+            ]
+            if paths is None:
+                items = session.items
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if session.testsfailed:

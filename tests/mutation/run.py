@@ -40,6 +40,7 @@ from forked import (
     Instead,
     imported_anew,
     outcome,
+    planted,
     prepared,
     server_for_all,
 )
@@ -128,9 +129,20 @@ def _size(part: parts.Part, options: argparse.Namespace) -> int | None:
 def _python(part: parts.Part, options: argparse.Namespace, log: Path) -> Score:
     score = Score(part.name, sum(len(sources.mutants(path)) for path in part.paths))
     print(f"{part.name}: {score.possible} mutants", flush=True)
-    _unharmed(outcome(imported_anew(part.tests), log=log), log)
-    for mutant in sources.sampled(part, options.seed, _size(part, options)):
-        instead = Instead(mutant.module, mutant.path, mutant.source())
+    lived: list[tuple[sources.Mutant, Instead]] = []
+
+    def work(tests: Collected) -> None:
+        _unharmed(outcome(tests.only(), log=log), log)
+        for mutant in sources.sampled(part, options.seed, _size(part, options)):
+            instead = Instead(mutant.module, mutant.path, mutant.source())
+            found = outcome(planted(tests.only(), instead), log=log)
+            if found == "survived":
+                lived.append((mutant, instead))
+            else:
+                score.note(found, mutant, log)
+
+    Collected(part.tests, work)
+    for mutant, instead in lived:
         score.note(outcome(imported_anew(part.tests, instead), log=log), mutant, log)
     return score
 

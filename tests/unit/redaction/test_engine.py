@@ -11,6 +11,7 @@ from memory.redaction import (
     scan,
     strict_redactor,
 )
+from memory.redaction.linear import objection
 
 
 def test_a_finding_says_where_and_what_kind_but_never_the_value() -> None:
@@ -90,6 +91,49 @@ def test_a_pattern_that_is_not_linear_or_matches_nothing_is_refused(pattern: str
 )
 def test_a_pattern_that_is_linear_is_taken(pattern: str) -> None:
     assert PatternRedactor((pattern,)).redact("none here")[0] == "none here"
+
+
+# Two that differ where the rule ends: the first is taken, the second is not.
+NEIGHBOURS = [
+    (r"a{1,10}b{1,10}a{1,10}x", r"a{1,10}a{1,10}a{1,10}x"),
+    (r"a{1000}", r"a{1001}"),
+    (r"a{1,999}b", r"a{1,1000}b"),
+    (r"(?:ab){1,1000}", r"(?:ab){1,1001}"),
+    (r"(?:ab?){1,5}", r"(?:ab?){1,6}"),
+    (r"(?:ab|cd|ef){1,5}", r"(?:ab|cd|ef){1,6}"),
+    (r"(?!a{1,10})b", r"(?!a{1,1001})b"),
+    (r"-a+b", r"-a+a"),
+    (r"-a+b?c", r"-a+b?a"),
+    (r"-a+(?=b)", r"-a+a?b"),
+    (r"-{1,2}a+", r"-{0,2}a+"),
+    (r"-(?>a+)b", r"(?:-b)+"),
+    (r"-\w+\W", r"-\w+\d"),
+    (r"-\d+\D", r"é\w+"),
+    (r"-\s+\S", r"-\S+\s"),
+    (r"-[a-c]+d", r"-[a-c]+c"),
+    (r"(?i)-A+b", r"(?i)-A+a"),
+    (r"-a{2,}?b", r"(?:-a+)?b"),
+]
+
+
+@pytest.mark.parametrize(("taken", "refused"), NEIGHBOURS)
+def test_the_rule_for_patterns_ends_where_it_says(taken: str, refused: str) -> None:
+    assert objection(taken) == ""
+    assert objection(refused)
+
+
+@pytest.mark.parametrize("joint", ["", ".", "-", "::"])
+def test_what_was_glued_to_a_finding_is_read_again_without_it(joint: str) -> None:
+    redactor = PatternRedactor((r"CASE-[0-9]{2}",))
+    for text in (f"CASE-12{joint}ABCPK1234F", f"ABCPK1234F{joint}CASE-12"):
+        masked = text.replace("CASE-12", "[CUSTOM]").replace("ABCPK1234F", "[PAN]")
+        assert redactor.redact(text)[0] == masked
+
+
+def test_a_password_takes_the_place_of_what_it_covers_and_of_nothing_as_long() -> None:
+    for covering in ("9876543210@ybl!z", "z!9876543210@ybl"):
+        assert default_redactor.redact(f"password={covering}")[0] == "password=[PASSWORD]"
+    assert default_redactor.redact("password={9876543210}")[0] == "password={[PHONE:****3210]}"
 
 
 def test_a_number_is_looked_at_again_when_the_word_that_kept_it_is_masked() -> None:

@@ -180,6 +180,8 @@ def test_an_invisible_character_inside_belongs_to_the_span(mark: str) -> None:
     [
         (r'{"t": "call\n9876543210"}', r'{"t": "call\n[PHONE:****3210]"}'),
         (r"line\tABCPK1234F\n", r"line\t[PAN]\n"),
+        (r"call 987654321\u0966.", "call [PHONE:****3210]."),
+        ("call%209876543210%20x", "call%20[PHONE:****3210]%20x"),
         ("To=%2B919876543210&x=1", "To=[PHONE:****3210]&x=1"),
         ("mail=ramesh%40example.com", "mail=[EMAIL]"),
         (r"call \u0967\u096f 9876543210", r"call \u0967\u096f [PHONE:****3210]"),

@@ -84,6 +84,7 @@ def test_keys_with_one_mask_lose_no_value_and_a_second_pass_changes_nothing() ->
     done = redact_fields(default_redactor, "", {key: index for index, key in enumerate(keys)})
     assert sorted(done.metadata.values()) == [0, 1, 2, 3]
     assert done.metadata["[PHONE:****3210]"] == 3
+    assert {name[16:] for name in done.metadata} == {"", " (2)", " (3)", " (4)"}
     again = redact_fields(default_redactor, "", done.metadata)
     assert again.metadata == done.metadata
     assert again.paths == ()
