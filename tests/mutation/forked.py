@@ -49,7 +49,7 @@ class Limits:
     """What a run on a mutant may take, in seconds; more is a mutant that hangs: killed."""
 
     cpu: int = 60
-    wall: int = 300
+    wall: int = 900
 
 
 LIMITS = Limits()

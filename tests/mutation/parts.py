@@ -44,8 +44,8 @@ class Part:
 
 VERBS = """
     test_remember test_derive test_forget test_forget_record test_forget_tenant test_hold
-    test_hold_artefacts test_block test_debts test_expire test_postpone test_versions test_keyed test_claims
-    test_indexes test_lineage test_timeline test_evidence test_certificates test_lifecycle
+    test_hold_artefacts test_block test_debts test_expire test_postpone test_versions test_keyed
+    test_claims test_indexes test_lineage test_timeline test_evidence test_certificates test_lifecycle
     test_ends_of_time test_keys test_recall_keyword test_recall_vectors test_recall_words
     test_recall_hybrid test_recall_after_changes test_filters test_own_ids test_postings test_export
 """
@@ -106,7 +106,7 @@ PARTS = [
         sample=50,
         unit="redaction/test_edges redaction/test_kinds redaction/test_engine redaction/test_walk"
         " redaction/test_checks redaction/test_found redaction/test_benign"
-        " redaction/test_properties redaction/test_linear",
+        " redaction/test_properties",
         contract="test_redaction",
     ),
     Part(
@@ -117,17 +117,36 @@ PARTS = [
         contract=VERBS,
     ),
     Part(
-        name="repositories",
-        modules="repositories",
-        sample=24,
-        contract="test_filters test_versions test_recall_vectors test_recall_words test_timeline",
+        name="searches in SQL",
+        modules="repositories/across.py repositories/conditions.py repositories/hnsw.py"
+        " repositories/hybrid.py repositories/meaning.py repositories/measuring.py"
+        " repositories/scoring.py repositories/searches.py repositories/weighing.py"
+        " repositories/words.py",
+        sample=40,
+        unit="test_in_process test_indexed test_types",
+        contract="test_filters test_keyed test_recall_vectors test_recall_keyword"
+        " test_recall_words test_recall_hybrid",
+        database="test_store_statements test_store_ways",
+    ),
+    Part(
+        name="other SQL",
+        modules="repositories/decisions.py repositories/erasures.py repositories/exports.py"
+        " repositories/graphs.py repositories/purges.py repositories/reads.py"
+        " repositories/reembedding.py repositories/rows.py repositories/tenancy.py"
+        " repositories/writes.py",
+        sample=40,
+        unit="test_types",
+        contract="test_remember test_derive test_forget test_hold test_evidence test_keyed"
+        " test_timeline test_export test_indexes test_debts test_claims test_postpone",
         database="test_store_statements",
     ),
     Part(
         name="PostgreSQL store",
         modules="stores/postgres",
-        sample=16,
-        contract="test_remember test_versions test_recall_vectors test_indexes",
+        sample=40,
+        unit="test_in_process test_indexed",
+        contract="test_remember test_keyed test_recall_vectors test_recall_keyword"
+        " test_recall_hybrid test_forget test_export test_indexes test_expire",
         database="test_store_statements",
     ),
 ]
