@@ -46,8 +46,8 @@ VERBS = """
     test_remember test_derive test_forget test_forget_record test_forget_tenant test_hold
     test_hold_artefacts test_block test_debts test_expire test_postpone test_versions test_keyed
     test_claims test_indexes test_lineage test_timeline test_evidence test_certificates
-    test_lifecycle test_ends_of_time test_keys test_recall_keyword test_recall_vectors test_recall_words
-    test_recall_hybrid test_recall_after_changes test_filters test_own_ids test_postings test_export
+    test_lifecycle test_ends_of_time test_keys test_recall_keyword test_recall_vectors
+    test_recall_words test_recall_hybrid test_recall_after_changes test_filters test_own_ids test_postings test_export
 """
 PARTS = [
     Part(
@@ -104,9 +104,9 @@ PARTS = [
         name="redaction",
         modules="redaction",
         sample=50,
-        unit="redaction/test_edges redaction/test_kinds redaction/test_engine redaction/test_walk"
-        " redaction/test_checks redaction/test_found redaction/test_benign"
-        " redaction/test_properties",
+        unit="redaction/test_edges_of_numbers redaction/test_edges_of_codes redaction/test_kinds"
+        " redaction/test_engine redaction/test_walk redaction/test_checks redaction/test_found"
+        " redaction/test_benign redaction/test_properties",
         contract="test_redaction",
     ),
     Part(
