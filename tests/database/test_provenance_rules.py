@@ -7,6 +7,7 @@ import pytest
 from memory.ids import uuid7
 from rawsql import (
     ISOLATION,
+    WRITERS,
     Connection,
     act,
     acting,
@@ -20,9 +21,6 @@ from rawsql import (
     source,
     subjects_of,
 )
-
-WRITERS = ("app", "owner", "superuser", "bypass")
-
 
 # What the session says its tenant is when it commits, {} being the right one.
 AT_COMMIT = ("{}", "", "somebody-else")

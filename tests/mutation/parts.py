@@ -44,11 +44,11 @@ class Part:
 
 VERBS = """
     test_remember test_derive test_forget test_forget_record test_forget_tenant test_hold
-    test_hold_artefacts test_block test_debts test_expire test_postpone test_versions test_keyed
-    test_claims test_indexes test_lineage test_timeline test_evidence test_certificates
-    test_lifecycle test_ends_of_time test_keys test_recall_keyword test_recall_vectors
-    test_recall_words test_recall_hybrid test_recall_after_changes test_filters test_own_ids
-    test_postings test_export
+    test_hold_requests test_hold_artefacts test_block test_debts test_expire test_postpone
+    test_versions test_keyed test_claims test_indexes test_lineage test_timeline test_evidence
+    test_certificates test_lifecycle test_ends_of_time test_keys test_recall_keyword
+    test_recall_vectors test_recall_words test_recall_hybrid test_recall_after_changes test_filters
+    test_own_ids test_postings test_export
 """
 PARTS = [
     Part(

@@ -7,7 +7,7 @@ from edits import Edit, of, statements, trigger
 CASCADE = "test_cascade test_cascade_bypasses test_cascade_artefacts"
 EVIDENCE = "test_evidence test_evidence_chain"
 DEBTS = "test_cascade_artefacts test_leases test_debts_sql test_claims_sql"
-HOLDS = "test_holds_sql contract/test_hold contract/test_block"
+HOLDS = "test_holds_sql contract/test_hold contract/test_hold_requests contract/test_block"
 SWEEPS = "contract/test_expire contract/test_forget_tenant test_sweeps"
 
 CASCADES = [

@@ -6,8 +6,9 @@ from edits import Edit, of, statements, trigger
 
 SNAPSHOTS = "test_evidence test_decisions_sql test_cascade_bypasses"
 KEPT = "test_removals"
-EDGES = "test_provenance_rules test_subject_rules test_waiting_sql"
-LINKS = "test_subject_rules test_decisions_sql test_waiting_sql test_hold_concurrency"
+SUBJECTS = "test_subject_rules test_subject_flags"
+EDGES = f"test_provenance_rules {SUBJECTS} test_waiting_sql"
+LINKS = f"{SUBJECTS} test_decisions_sql test_waiting_sql test_hold_concurrency"
 CHAIN = "test_evidence test_evidence_chain"
 
 FIRST = [
@@ -29,7 +30,7 @@ FIRST = [
     *of(
         "0001",
         "hash_of",
-        "test_decisions_sql test_subject_rules test_evidence",
+        f"test_decisions_sql {SUBJECTS} test_evidence",
         ("return coalesce(known, given);", "return coalesce(given, known);"),
         ("person is null or coalesce", "coalesce"),
         ("l.tenant_key = tenant and ", ""),
@@ -232,14 +233,14 @@ SUBJECTS = [
     *of(
         "0004",
         "flag_records",
-        "test_holds_sql test_decisions_kept test_subject_rules",
+        f"test_holds_sql test_decisions_kept {SUBJECTS}",
         ("held = coalesce(flag, kept.held)", "held = coalesce(flag, false)"),
         ("r.tenant_key = tenant and r.record_id", "r.record_id"),
     ),
     *of(
         "0004",
         "held_among",
-        "test_holds_sql test_subject_rules contract/test_hold",
+        f"test_holds_sql {SUBJECTS} contract/test_hold contract/test_hold_requests",
         (" and s.held offset 0", " offset 0"),
         ("l.tenant_key = tenant and l.record_id", "l.record_id"),
     ),

@@ -17,6 +17,8 @@ from memory.ids import uuid7
 
 Connection = asyncpg.Connection
 
+# Who may write at all: a rule holds for each of them.
+WRITERS = ("app", "owner", "superuser", "bypass")
 ISOLATION = ("read_committed", "repeatable_read", "serializable")
 TENANT_TABLES = (
     "records",
