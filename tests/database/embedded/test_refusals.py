@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory import datadir, embedded
+from memory import cluster, datadir, embedded
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from serving import ask
 
@@ -99,7 +99,7 @@ async def test_a_damaged_schema_is_an_install_error_without_the_driver_in_it(dat
 async def test_programs_that_cannot_be_run_are_an_install_error(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "_find_binaries", lambda version: tmp_path)
+    monkeypatch.setattr(cluster, "_find_binaries", lambda version: tmp_path)
     with pytest.raises(InstallError, match="cannot be run"):
         await embedded.serve(data).__aenter__()
 
@@ -108,7 +108,7 @@ async def test_programs_that_cannot_be_run_are_an_install_error(
 async def test_root_without_a_way_to_make_a_user_is_told_which(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(embedded, "_SYSTEM_USER", "memory-absent")
-    monkeypatch.setattr(embedded.shutil, "which", lambda program: None)
+    monkeypatch.setattr(cluster, "_SYSTEM_USER", "memory-absent")
+    monkeypatch.setattr(cluster.shutil, "which", lambda program: None)
     with pytest.raises(InstallError, match="memory-absent"):
         await embedded.serve().__aenter__()
