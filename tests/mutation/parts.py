@@ -70,7 +70,7 @@ PARTS = [
         name="tombstones",
         modules="tombstones.py",
         sample=20,
-        unit="test_tombstones test_types test_proofs test_certificates",
+        unit="test_tombstones test_types test_proofs test_certificates test_certificates_refused",
         contract="test_evidence test_certificates",
     ),
     Part(
