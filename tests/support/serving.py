@@ -59,3 +59,9 @@ def hold(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a server that was stopped is gone: its file goes a moment before it does."""
+    wait_until(lambda: not is_alive(pid))
+    return True

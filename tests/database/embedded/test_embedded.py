@@ -15,7 +15,7 @@ import pytest
 
 from memory import Memory, PostgresStore, embedded
 from memory.errors import InstallError
-from serving import ask, hold, is_alive, postmaster, wait_until
+from serving import ask, has_ended, hold, is_alive, postmaster, wait_until
 
 
 @pytest.mark.parametrize("version", [16, 18])
@@ -64,7 +64,7 @@ async def test_a_temporary_directory_goes_with_its_server() -> None:
         pid = postmaster(server.data_directory)
         assert is_alive(pid)
     assert not Path(server.data_directory).exists()
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 async def test_data_stay_where_they_were_told_to(data: Path) -> None:
@@ -72,7 +72,7 @@ async def test_data_stay_where_they_were_told_to(data: Path) -> None:
         assert server.data_directory == str(data)
         await ask(server.owner_url, "create table kept as select 7 as number")
         pid = postmaster(data)
-    assert not is_alive(pid)
+    assert has_ended(pid)
     async with embedded.serve(str(data)) as server:
         assert await ask(server.owner_url, "select number from kept") == 7
 
@@ -84,7 +84,7 @@ async def test_the_last_of_two_users_stops_the_server(data: Path) -> None:
             assert second == first
             pid = postmaster(data)
         assert await ask(second.url, "select 1") == 1
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 async def test_another_process_shares_the_server_and_leaves_it_running(data: Path) -> None:
@@ -96,7 +96,7 @@ async def test_another_process_shares_the_server_and_leaves_it_running(data: Pat
         await asyncio.to_thread(other.communicate)
         assert postmaster(data) == pid
         assert await ask(server.url, "select 1") == 1
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 @pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
@@ -112,7 +112,7 @@ async def test_a_killed_process_leaves_a_directory_that_opens(
     assert is_alive(pid)  # nobody was left to stop it
     async with embedded.serve(data) as server:
         assert await ask(server.url, "select 1") == 1
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 async def test_a_killed_process_takes_its_temporary_server_with_it() -> None:
@@ -145,7 +145,7 @@ async def test_a_server_that_somebody_else_started_is_not_stopped(data: Path) ->
     options.write_text(ours)
     async with embedded.serve(data) as server:
         assert postmaster(server.data_directory) == pid
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 async def test_a_path_too_long_for_a_socket_still_serves(tmp_path: Path) -> None:
