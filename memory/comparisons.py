@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, cast, get_args
 
 from memory.commands import Condition
@@ -22,7 +23,8 @@ __all__ = ["comparisons", "meets", "nested", "unnested"]
 
 MAX_COMPARISONS: Final = 100
 
-_POSITION = re.compile(r"-?\d+", re.ASCII)
+# As PostgreSQL reads it.
+_POSITION = re.compile(r"[ \t\n\v\f\r]*[+-]?\d+", re.ASCII)
 _ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -75,7 +77,12 @@ def meets(value: Mapping[str, Any], condition: Condition) -> bool:
         return equal == (condition.operator == "==")
     if _sort(found) is None or _sort(found) != _sort(condition.value):
         return False
-    return _ORDERS[condition.operator](found, condition.value)
+    return _ORDERS[condition.operator](_ordered(found), _ordered(condition.value))
+
+
+def _ordered(value: Any) -> Any:
+    """Return a number as it is written in JSON, which its binary fraction may not be."""
+    return value if isinstance(value, str) else Decimal(repr(value))
 
 
 def _at(value: object, path: Sequence[str]) -> object:

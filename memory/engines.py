@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import asyncpg
-from sqlalchemy import URL
+from sqlalchemy import URL, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -13,7 +13,7 @@ from memory.errors import InvalidInputError
 from memory.urls import normalize_url
 from memory.validation import limit
 
-__all__ = ["open_engine", "require_asyncpg"]
+__all__ = ["close_engine", "open_engine", "require_asyncpg"]
 
 # Our statements reach every row through an index, and in its order. A foreign key's own check is
 # planned once a session: what looked cheap beside an empty table would read all of it later.
@@ -69,6 +69,14 @@ def open_engine(
         max_overflow=10 if max_overflow is None else limit(max_overflow, "max_overflow", least=0),
         connect_args=_UNPREPARED if pooler else {"server_settings": _PLANNING},
     )
+
+
+async def close_engine(engine: AsyncEngine) -> None:
+    """Close its connections, and those that are at work as soon as they are given back."""
+    pool = engine.pool
+    await engine.dispose()
+    # They go back to the pool they came from, which would keep them.
+    event.listen(pool, "checkin", lambda _, entry: entry.close())
 
 
 def require_asyncpg(source: AsyncEngine | AsyncConnection) -> None:

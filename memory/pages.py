@@ -6,7 +6,18 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-__all__ = ["Code", "Rows", "few", "limits", "listed", "page", "plural", "short", "verifying"]
+__all__ = [
+    "Code",
+    "Rows",
+    "few",
+    "limits",
+    "listed",
+    "page",
+    "plural",
+    "short",
+    "verifying",
+    "visible",
+]
 
 
 class Code(str):
@@ -139,8 +150,13 @@ def few(rows: Rows) -> Rows:
 
 def short(name: str, most: int = _NAME) -> str:
     """Return a name that may be too long for its place, with what nobody would see spelt out."""
-    seen = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in name)
+    seen = visible(name)
     return seen if len(seen) <= most else f"{seen[: most - 1]}…"
+
+
+def visible(text: str, *, kept: str = "") -> str:
+    """Return a text with what commands a terminal, or nobody would see, spelt out."""
+    return "".join(c if c.isprintable() or c in kept else f"\\u{ord(c):04x}" for c in text)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -81,9 +81,24 @@ def _for_asyncpg(url: URL) -> URL:
     if not url.query.keys() <= _ASYNCPG_PARAMETERS | {"sslmode"}:
         # Not named: in a URL that was put together wrongly it may be a piece of a password.
         raise InvalidInputError("url", "has a parameter that asyncpg does not take")
+    if not _can_be_reached(url):
+        raise InvalidInputError("url", "must have hosts and ports that can be looked up")
     sslmode = url.query.get("sslmode")
     if sslmode is None:
         return url
     if sslmode not in _SSL_MODES:
         raise InvalidInputError("url", f"sslmode must be one of {', '.join(sorted(_SSL_MODES))}")
     return url.difference_update_query(["sslmode"]).update_query_dict({"ssl": sslmode})
+
+
+def _can_be_reached(url: URL) -> bool:
+    """Return whether hosts and ports are such that neither dialect nor resolver raises its own."""
+    try:
+        _, options = url.get_dialect()().create_connect_args(url)
+        hosts = options.get("host") or ""
+        for host in [hosts] if isinstance(hosts, str) else hosts:
+            # A socket's directory is none to look up.
+            str(host).encode("utf-8" if host.startswith("/") else "idna")
+    except (ArgumentError, ValueError):
+        return False
+    return True

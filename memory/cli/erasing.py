@@ -22,7 +22,7 @@ from memory.cli.plugs import opened
 from memory.cli.printing import Json, as_json, print_line
 from memory.cli.receipts import receipt_values, say_what_is_left, show_receipt
 from memory.cli.running import finish, run
-from memory.errors import ConflictError, LegalHoldError, PartialErasureError
+from memory.errors import ConflictError, InvalidInputError, LegalHoldError, PartialErasureError
 from memory.service import Memory
 from memory.types import Receipt
 
@@ -118,7 +118,7 @@ def expire(
     """
     options = {
         "kinds": kind or None,
-        "older_than": None if older_than is None else timedelta(days=older_than),
+        "older_than": older_than,
     }
     receipts = run(_expire(context, tenant, all_tenants, options, yes=yes))
     if json:
@@ -133,6 +133,8 @@ async def _expire(
     context: typer.Context, tenant: str | None, every: bool, options: dict[str, Any], *, yes: bool
 ) -> list[Receipt]:
     found: list[Receipt] = []
+    if options["older_than"] is not None:
+        options["older_than"] = _days(options["older_than"])
     async with opened(context) as memory:
         if options["older_than"] is not None:
             confirm("Erase by age?", yes=yes)
@@ -141,6 +143,14 @@ async def _expire(
                 found.append(await _expired(memory, key, options))
                 progress("tenants", len(found))
     return found
+
+
+def _days(count: float) -> timedelta:
+    try:
+        return timedelta(days=count)
+    except (OverflowError, ValueError):
+        failure = InvalidInputError("--older-than", "must be a number of days")
+    raise failure
 
 
 async def _expired(memory: Memory, tenant_key: str, options: dict[str, Any]) -> Receipt:

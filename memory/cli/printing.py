@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from memory.pages import visible
+
 __all__ = ["Json", "as_json", "print_line", "say", "table"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -20,7 +22,7 @@ _stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def say(message: str) -> None:
     """Print a line beside the output."""
-    _stderr.print(message, markup=False)
+    _stderr.print(visible(message), markup=False)
 
 
 def print_line(message: str) -> None:
@@ -32,7 +34,8 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -
     """Print a table for people."""
     shown = Table(*header, title=title, title_justify="left")
     for row in rows:
-        shown.add_row(*(str(cell) for cell in row))
+        # A cell may have lines; what it quotes, a key or a name, commands no terminal.
+        shown.add_row(*(visible(str(cell), kept="\n") for cell in row))
     # Not cut to a terminal that is not there.
     width = None if sys.stdout.isatty() else 160
     Console(highlight=False, markup=False, width=width).print(shown)

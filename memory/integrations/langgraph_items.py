@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from memory.errors import InvalidInputError
+from memory.metadata import MAX_DEPTH
 from memory.types import Operator, Record
 
 __all__ = ["KIND", "Keys", "created_at", "later", "literal", "matches", "where"]
@@ -77,11 +78,13 @@ def literal(path: Sequence[str]) -> Namespace:
 
 def where(filter_: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Condition]:
     """Yield what a filter asks of the value at ``path``; raise ``ValueError`` for its operator."""
+    if not isinstance(filter_, Mapping) or len(path) >= MAX_DEPTH:
+        raise InvalidInputError("filter", f"must be a mapping, in at most {MAX_DEPTH - 1} levels")
     for key, wanted in filter_.items():
         place = (*path, key)
         if not isinstance(wanted, Mapping) or not wanted:
             yield place, "==", wanted
-        elif any(name.startswith("$") for name in wanted):
+        elif any(isinstance(name, str) and name.startswith("$") for name in wanted):
             for name, operand in wanted.items():
                 if name not in _OPERATORS:
                     raise ValueError(f"Unsupported operator: {name}")

@@ -131,10 +131,13 @@ class Reader:
         lives: dict[float, list[Record]] = {}
         for record in records:
             minutes = record.metadata.get("ttl")
-            if isinstance(minutes, int | float):
+            if isinstance(minutes, int | float) and not isinstance(minutes, bool):
                 lives.setdefault(minutes, []).append(record)
         for minutes, some in lives.items():
-            until = items.later(self._clock(), minutes)
+            try:
+                until = items.later(self._clock(), minutes)
+            except InvalidInputError:
+                continue  # no put of ours wrote it: it fails no reading of the others
             await self._tenant.postpone(record_ids=some, expires_at=until)
 
     def _item(self, record: Record) -> dict[str, Any]:

@@ -76,6 +76,11 @@ async def test_comparisons_agree_with_their_meaning(memory_factory) -> None:
         records = await acme.records(where=[(("at", "v"), operator, value)], limit=100)
         return [record.metadata.get("at", {}).get("v") for record in reversed(records)]
 
+    for step in ("+1", " 1", "\n+1", "-1"):
+        path = ("at", "v", step)
+        assert [r.metadata["at"]["v"] for r in await acme.records(where=[(path, "==", "a")])] == [
+            [1, "a"]
+        ], step
     orders = {
         "<": lambda a, b: a < b,
         "<=": lambda a, b: a <= b,
@@ -93,6 +98,10 @@ async def test_comparisons_agree_with_their_meaning(memory_factory) -> None:
             value == 3.0 and equal == [3]
         )
         assert len(equal) + len(await found("!=", value)) == len(held) + 1
+    # A number is what its JSON says, not the nearest binary fraction.
+    await acme.remember(text="x", subject_keys="p", metadata={"big": 10**40})
+    assert len(await acme.records(where=[("big", "<=", 1e40), ("big", ">=", 1e40)])) == 1
+    assert await acme.records(where=[("big", "<", 1e40)]) == []
 
 
 async def test_comparisons_reach_into_arrays_join_and_go_with_every_search(memory_factory) -> None:

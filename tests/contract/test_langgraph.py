@@ -309,6 +309,12 @@ async def test_what_has_expired_is_hidden_and_reading_postpones_it(make, memory_
     assert {t.reason for t in await memory.erasure_history("acme")} == {"retention_policy"}
     later(10**6)
     assert keys(await store.asearch(())) == ["never"]
+    # What no put wrote fails no reading.
+    line = (await store.arecord(DANA, "never")).record_key
+    for odd in (1e300, True, "5"):
+        put = {"kind": "langgraph", "record_key": line, "metadata": {"value": {}, "ttl": odd}}
+        await memory.remember("acme", text="x", subject_keys="dana", **put)
+        assert keys(await store.asearch(())) == ["never"]
 
 
 async def test_synchronous_calls_are_for_other_threads(make, memory_factory) -> None:

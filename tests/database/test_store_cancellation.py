@@ -263,3 +263,38 @@ async def test_no_connection_is_held_while_the_embedder_is_awaited(
         await call
     await assert_clean(engine, inspector)
     assert await image(inspector, tenant) == before
+
+
+async def test_a_store_closed_under_load_ends_its_calls_and_leaves_no_connection(
+    shared: Database, inspector: Connection, tenant: str
+) -> None:
+    store = PostgresStore(shared.app_url, pool_size=3)
+    memory = Memory(store, subject_pepper="pepper")
+    known = {row["pid"] for row in await inspector.fetch("select pid from pg_stat_activity")}
+    calls = [
+        asyncio.ensure_future(
+            memory.remember(tenant, text="tea", subject_keys="ann", record_key=f"cup {number}")
+        )
+        for number in range(6)
+    ]
+    assert store._own is not None
+    pool: Any = store._own.pool
+    for _ in range(1000):
+        if pool.checkedout():
+            break
+        await asyncio.sleep(0)
+    await memory.close()
+    told = await asyncio.gather(*calls)
+    assert {one.record.record_id for one in told} == {
+        row["record_id"]
+        for row in await inspector.fetch(
+            "select record_id from memory.records where tenant_key = $1", tenant
+        )
+    }
+    await memory.close()
+    left = "select pid from pg_stat_activity where usename = $1 and pid <> all($2::int[])"
+    for _ in range(500):
+        if not await inspector.fetch(left, shared.role("app"), list(known)):
+            break
+        await asyncio.sleep(0.01)
+    assert await inspector.fetch(left, shared.role("app"), list(known)) == []

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 import typer
+from rich.console import Console
 
+from memory.cli import printing
 from memory.cli.app import app
+from memory.cli.printing import say, table
 from terminals import environment, on_terminal, piped
 
 ENV = environment(url=None, pepper=None)
@@ -97,6 +100,7 @@ def test_the_version_is_that_of_the_package() -> None:
         (("forget", "planted", "planted", "--expect"), "Option '--expect' requires an argument"),
         (("purge", "--interval", "planted"), "interval: a value is not of the kind"),
         (("purge", "--interval", "0"), "interval: a value is not of the kind"),
+        (("expire", "planted", "--older-than", "nan"), "--older-than: must be a number of days"),
     ],
 )
 def test_wrong_usage_is_named_without_what_was_typed(
@@ -141,3 +145,20 @@ def test_a_command_whose_extra_is_absent_says_so(
     done = piped(*arguments, env=env, program=[*_PYTHON, code])
     assert (done.returncode, done.stdout) == (3, b"")
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("end", ["out", "err"])
+def test_a_name_in_the_output_forges_no_line_and_commands_no_terminal(
+    end: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "vec\x1b[2J\r\nmemory: done\u202e"
+    if end == "out":
+        table("Owed", ("adapter", "n"), [(name, "one\ntwo")])
+    else:
+        monkeypatch.setattr(printing, "_stderr", Console(stderr=True, soft_wrap=True))
+        say(f"to be purged from {name}")
+    said = getattr(capsys.readouterr(), end)
+    assert not {"\x1b", "\r", "\u202e"} & set(said)
+    assert "vec\\u001b[2J\\u000d" in said
+    assert "\nmemory" not in said
+    assert end == "err" or "two" in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memory import InvalidInputError, Memory
@@ -13,7 +15,14 @@ async def test_what_no_operation_can_mean_is_refused() -> None:
     await store.aput(("a",), "k", {})
     with pytest.raises(ValueError, match="Unknown operation type"):
         await store.abatch(["get"])
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep or 1}
     for call, field in (
+        (store.asearch((), filter=deep), "filter"),
+        (store.asearch((), filter=["n"]), "filter"),  # type: ignore[arg-type]
+        (store.asearch((), filter={1: 2}), "where.0.0"),  # type: ignore[dict-item]
+        (store.asearch((), filter={"n": {1: 2}}), "where.0.0"),
         (store.asearch((), offset=-1), "offset"),
         (store.aput(("a",), "k", {"n": 1}, ttl=1e300), "ttl"),
         (store.aput(("a",), "k", {"n": 1}, ttl=float("nan")), "ttl"),

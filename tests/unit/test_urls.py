@@ -58,6 +58,12 @@ def test_normalising_twice_changes_nothing() -> None:
         "postgres://h/db?sslrootcert=secret",
         "postgres://h/db?channel_binding=secret",
         "postgres://h/db?secret=1",
+        "postgres://h/db?port=secret",
+        "postgres://h..secret/db",
+        f"postgres://secret{'t' * 60}/db",
+        "postgres://\ud800secret/db",
+        "postgres://h/db?host=a&host=secret&port=1",
+        "postgres://h/db?host=a&host=.secret",
     ],
 )
 def test_what_the_driver_cannot_take_is_refused_and_not_quoted(url: str) -> None:

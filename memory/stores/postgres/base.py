@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory import fingerprint
 from memory.database import Access, JoinedAccess, OwnAccess
-from memory.engines import open_engine
+from memory.engines import close_engine, open_engine
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 from memory.repositories import tenancy
 from memory.repositories.measuring import Measured, measure
@@ -117,7 +117,8 @@ class Base:
     async def close(self) -> None:
         """Close the engine that was made from a URL; a host's engine stays open.
 
-        A call after it opens connections again.
+        Calls under way end, and their connections with them. A call after it opens connections
+        again.
         """
         if self._own is not None:
-            await self._own.dispose()
+            await close_engine(self._own)
