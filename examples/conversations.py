@@ -25,7 +25,7 @@ def read(file: Path) -> dict[str, list[Turn]]:
         try:
             turn = json.loads(line)
             wrong = fault(turn)
-        except ValueError:
+        except (ValueError, RecursionError):
             wrong = "is not JSON in UTF-8"
         if wrong:
             raise FileError(f"{file}, line {number}: {wrong}")

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from memory import validation
-from memory.errors import InvalidInputError
+from memory.errors import InstallError, InvalidInputError
 from memory.failures import translate
 from memory.integrations import importing_rows as rows
 from memory.integrations.importing_writes import write
@@ -239,6 +239,9 @@ async def _fetch(source: Source, statement: str, **values: Any) -> Sequence[Any]
                 return (await connection.execute(text(statement), values)).all()
     except _DRIVER_ERRORS as error:
         failure = translate(error)
+        if isinstance(failure, InstallError):  # it is not our schema that lacks something
+            rule = "must have the tables, with their columns, and its role the right to read them"
+            failure = InvalidInputError("source", rule)
     else:
         raise InvalidInputError("source", "must be an AsyncEngine or an AsyncConnection")
     raise failure

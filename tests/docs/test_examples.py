@@ -155,6 +155,7 @@ GOOD = json.dumps(said("d1", "I will come."))
     [
         ("", ": is empty"),
         (f"{GOOD}\n{{oops\n", ", line 2: is not JSON in UTF-8"),
+        (f"{'[' * 100_000}\n", ", line 1: is not JSON in UTF-8"),
         (f"{GOOD}\n[]\n", ", line 2: is not an object"),
         (GOOD.replace('"speaker"', '"who"'), ", line 1: speaker: missing or of another type"),
         (GOOD.replace("I will come.", " "), ", line 1: text: blank"),
@@ -163,7 +164,7 @@ GOOD = json.dumps(said("d1", "I will come."))
             ", line 1: spans: each needs a slot, a start and an end within the text",
         ),
     ],
-    ids=["empty", "no JSON", "no object", "no speaker", "no text", "span outside"],
+    ids=["empty", "no JSON", "no end of it", "no object", "no speaker", "no text", "span outside"],
 )
 def test_a_file_that_cannot_be_replayed_is_refused_in_one_line(
     tmp_path: Path, content: str, message: str
