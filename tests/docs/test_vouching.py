@@ -81,7 +81,6 @@ DAMAGE: list[tuple[str, Callable[[list[Any]], None]]] = [
     ("edited", lambda stones: stones[0].update(erased_at="2026-01-01T00:00:00+00:00")),
     ("moved", lambda stones: stones.pop(1)),
     # Who is left out at the beginning is of no tombstone that the anchor would miss.
-    ("moved", lambda stones: stones.pop(0)),
     ("moved", lambda stones: stones[0].update(tenant_key="bank2")),
     ("moved", list.reverse),
 ]

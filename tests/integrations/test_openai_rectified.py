@@ -115,8 +115,6 @@ async def test_a_corrected_item_keeps_its_place(
     [
         {"note": "corrected"},
         {"item": {"role": "unknown"}, "text": ["content", 0, "text"]},
-        {"item": "okapi", "text": "okapi"},
-        {"item": {}, "json": 3},
         {"item": {}, "ids": {"id": [1]}},
     ],
 )
