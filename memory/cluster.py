@@ -18,7 +18,7 @@ from urllib.parse import quote
 from memory.datadir import DataDirectory, make_passable
 from memory.errors import InstallError, InvalidInputError, StoreUnavailableError
 
-__all__ = ["DATABASE", "PORT", "SUPERUSER", "Cluster"]
+__all__ = ["Cluster"]
 
 DATABASE = "memory"
 SUPERUSER = "postgres"

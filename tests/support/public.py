@@ -18,6 +18,7 @@ from memory import cli, integrations, ports
 _INTERNAL: Final = {
     "memory.integrations.google_adk",
     "memory.integrations.importing_rows",
+    "memory.integrations.importing_writes",
     "memory.integrations.langgraph_erasing",
     "memory.integrations.langgraph_items",
     "memory.integrations.langgraph_reading",
