@@ -105,10 +105,10 @@ PARTS = [
         name="redaction",
         modules="redaction",
         sample=50,
+        # Without what measures times or tries texts at random: those who live would cost a minute.
         unit="redaction/test_edges_of_numbers redaction/test_edges_of_codes redaction/test_kinds"
-        " redaction/test_engine redaction/test_walk redaction/test_checks redaction/test_found"
-        " redaction/test_benign redaction/test_properties",
-        contract="test_redaction",
+        " redaction/test_engine redaction/test_walk redaction/test_found redaction/test_benign"
+        " redaction/test_checks",
     ),
     Part(
         name="in-memory store",
@@ -118,9 +118,15 @@ PARTS = [
         contract=VERBS,
     ),
     Part(
+        name="index definitions",
+        modules="repositories/hnsw.py repositories/measuring.py",
+        sample=30,
+        unit="test_indexed test_types",
+    ),
+    Part(
         name="searches in SQL",
-        modules="repositories/across.py repositories/conditions.py repositories/hnsw.py"
-        " repositories/hybrid.py repositories/meaning.py repositories/measuring.py"
+        modules="repositories/across.py repositories/conditions.py"
+        " repositories/hybrid.py repositories/meaning.py"
         " repositories/scoring.py repositories/searches.py repositories/weighing.py"
         " repositories/words.py",
         sample=40,
