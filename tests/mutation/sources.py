@@ -8,6 +8,7 @@ import random
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -33,6 +34,7 @@ class Mutant:
     def module(self) -> str:
         return ".".join(self.path.relative_to(ROOT).with_suffix("").parts)
 
+    @cache  # noqa: B019 - the mutants of one run, which are few
     def source(self) -> str:
         code = mutate_code(self.path.read_text(), get_operator(self.operator)(), self.occurrence)
         if code is None:
@@ -62,6 +64,7 @@ class Mutant:
         return f"{place} {self.operator.partition('/')[2]}: {''.join(changed[:1])}"
 
 
+@cache
 def mutants(path: Path) -> list[Mutant]:
     """Every mutant of a module, annotations aside: nothing reads them at run time."""
     source = path.read_text()
