@@ -22,6 +22,16 @@ EXPLAINED: dict[str, str] = {
     "redaction/context.py:56 ReplaceBreakWithContinue": (
         "the answer is cut to that many pieces anyway; the break saves reading on"
     ),
+    "backwards.py:200 ReplaceBreakWithContinue": (
+        "of what stands further back nothing counts either: each cue there meets the same test"
+    ),
+    "_SLICE = -0.998": "the event loop is looked at more often",
+    "LOGIN = 2 << 14": "the bit of another gate: opened in vain, as with all gates",
+    "% 5 - (5 if": "an index into ten values: -5 is 5, counted from the end",
+    "range( 7, 20)": "no number of fewer than eight digits is asked about",
+    "account, range( 8, 19)": "eight digits are asked about behind a plus, which no account has",
+    "chunk.islower() and chunk[1:].islower()": "the long way round gives the same pieces",
+    "text[start % 1 : start] not in _ALONE": "a short cut: the pattern behind it decides",
     # SQL
     "tenant_key = tenant and ": FENCE,
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (

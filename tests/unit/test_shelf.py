@@ -28,7 +28,8 @@ class Index:
         return set()
 
 
-async def test_a_purge_that_failed_is_due_again_when_its_time_has_come():
+async def test_a_purge_that_failed_is_due_again_when_its_time_has_come(monkeypatch):
+    monkeypatch.setattr("memory.purging.random.uniform", lambda *_: 1.0)
     now, index = NOON, Index()
     store = InMemoryStore(clock=lambda: now)
     acme = Memory(store, indexes=[index], subject_pepper="p").for_tenant("acme")

@@ -53,6 +53,8 @@ EDGES = {
         ifsc {abcd0123456}
         {ABCD0ABC456}
         ABCD0ABCD56
+        ifsc {H-D-F-C-0-0-0-1-2-3-4}
+        ifsc of the order H-D-F-C-0-0-0-1-2-3-4
     """,
     "passport": """
         passport red blue green grey {K1234567}
@@ -114,6 +116,7 @@ EDGES = {
         password=ab
         password={hunter2}.
         password="{hunter2.}"
+        \u0130 password={hunter2}
         password: hunter comes
         password: {hunter}
         password: "{hunter}" comes

@@ -134,6 +134,12 @@ def test_a_password_takes_the_place_of_what_it_covers_and_of_nothing_as_long() -
     for covering in ("9876543210@ybl!z", "z!9876543210@ybl"):
         assert default_redactor.redact(f"password={covering}")[0] == "password=[PASSWORD]"
     assert default_redactor.redact("password={9876543210}")[0] == "password={[PHONE:****3210]}"
+    key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    for covering in (f"{key}!z", f"z!{key}"):
+        assert default_redactor.redact(f"token={covering}")[0] == "token=[SECRET]"
+    redactor = PatternRedactor((r"d=a", r"CASE-[0-9]{2}"))
+    crossed = redactor.redact("password=abCASE-12zzzz")[0]
+    assert crossed == "passwor[CUSTOM]b[CUSTOM]zzzz"
 
 
 def test_a_number_is_looked_at_again_when_the_word_that_kept_it_is_masked() -> None:
