@@ -49,6 +49,8 @@ async def write(memory: Memory, tenant: str, seed: int) -> None:
     """Remember, update and forget, in an order of the seed's."""
     chance = random.Random(seed)  # noqa: S311
     ids = []
+    told = [{"text": "tea for three", "subject_keys": f"p{seed}-1"}] * 3
+    await memory.remember_many(tenant, items=told)
     for n in range(30):
         text = " ".join(["tea"] * chance.randint(1, 5))
         told = await memory.remember(tenant, text=text, subject_keys=f"p{seed}-{n % 3}")

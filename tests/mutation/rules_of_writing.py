@@ -143,7 +143,7 @@ LINEAGE = [
         "record_added",
         "records",
         "batch.tenant_key",
-        "test_store_counts test_cascade",
+        "test_isolation test_store_counts",
     ),
     *of(
         "0003",
