@@ -191,7 +191,7 @@ LINEAGE = [
 ]
 
 SUBJECTS = [
-    *trigger("0004", "link_added", "record_subjects", "batch.tenant", LINKS),
+    *trigger("0004", "link_added", "record_subjects", "batch.tenant", f"test_isolation {LINKS}"),
     *of(
         "0004",
         "link_added",
