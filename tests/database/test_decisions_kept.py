@@ -137,14 +137,17 @@ async def test_an_old_release_lifts_no_later_hold(
 
 
 async def test_a_flag_that_nobody_asked_for_may_be_put_right(
-    connect, client: Connection, inspector: Connection, tenant: str
+    connect, client: Connection, inspector: Connection, tenant: str, neighbour: str
 ) -> None:
-    owner = await connect("owner")
     async with acting(client, tenant):
         await remember(client, tenant, "ann")
-    async with acting(owner, tenant):
-        await owner.execute("update memory.records set held = true where tenant_key = $1", tenant)
-        await owner.execute("update memory.records set held = false where tenant_key = $1", tenant)
+    for role, said in (("owner", tenant), ("superuser", neighbour)):
+        connection = await connect(role)
+        async with acting(connection, said):
+            for flag in (True, False):
+                update = f"update memory.records set held = {flag} where tenant_key = $1"
+                assert await connection.execute(update, tenant) == "UPDATE 1"
+            assert await connection.fetchval("select current_setting('app.current_tenant')") == said
     async with acting(client, tenant):
         await client.execute(DELETE, tenant)
     assert await living(inspector, tenant) == set()

@@ -33,10 +33,10 @@ EXPLAINED: dict[str, str] = {
     "chunk.islower() and chunk[1:].islower()": "the long way round gives the same pieces",
     "text[start % 1 : start] not in _ALONE": "a short cut: the pattern behind it decides",
     # SQL
-    "tenant_key = tenant and ": FENCE,
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
         "the hash that is compared names the tenant and the index, so rows of another match nothing"
     ),
+    "tenant_key = tenant and ": FENCE,
     "seal: and p.xid = new.xid": (
         "no row of another transaction is there: each is sealed when its own commits, or rolled"
         " back; the key begins with it"
