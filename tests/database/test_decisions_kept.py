@@ -128,6 +128,9 @@ async def test_an_old_release_lifts_no_later_hold(
     # The operator's decision does, for the one person it is about.
     await decided(operator, "release", tenant, "ann")
     await decided(operator, "release", tenant, "carol")
+    with refused("ME010"):
+        async with acting(owner, tenant):
+            await owner.execute(LIFTS["the flag of a person"], tenant)
     with refused("ME003"):
         async with acting(client, tenant):
             await client.execute(DELETE + " and record_id = $2", tenant, bob)
