@@ -32,6 +32,10 @@ EXPLAINED: dict[str, str] = {
     "account, range( 8, 19)": "eight digits are asked about behind a plus, which no account has",
     "chunk.islower() and chunk[1:].islower()": "the long way round gives the same pieces",
     "text[start % 1 : start] not in _ALONE": "a short cut: the pattern behind it decides",
+    "at - 129) : at": "a name of 128 letters and the space before the @ are all that is read",
+    "while len(rows) != count:": "it grows by one",
+    '"=" * (+len(part) % 4)': "more padding than is due is no error",
+    "_ROUNDS = 9": "a bound on the work: no text is known that needs so many rounds",
     # SQL
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
         "the hash that is compared names the tenant and the index, so rows of another match nothing"

@@ -69,6 +69,7 @@ EDGES = {
     "voter_id": """
         voter {ABC 1234567}
         voter ABC123456
+        voter card {ABC1234567}
         voter red blue green grey {ABC1234567}
         voter red blue green grey pink ABC1234567
     """,
@@ -78,6 +79,7 @@ EDGES = {
         X-GB82WEST12345698765432
         -{GB82WEST12345698765432}
         GB82WEST12345698765432A
+        GB82WEST12345698765432A and more
         GB82 WEST 1234 5698 7654 3
         {GB82 WEST 1234 5698 7654 32} and more
         {GB82 WEST 1234 5698 7654 32}. And more
@@ -93,6 +95,8 @@ EDGES = {
         {icon@2x.pngs}
         {ravi @ gmail.com}
         ravi @ example.com
+        ravi @example.com
+        ravi@ example.com
         email {ravi @ example.com}
         {ravi (at) example.com}
         {ravi [at] example [dot] com}
@@ -114,6 +118,11 @@ EDGES = {
     "password": """
         password={abc}
         password=ab
+        key=red password={hunter2}
+        my password is ab1
+        my password is {ab12}
+        my password is app.name1
+        my password is '{app.name1}'
         password={hunter2}.
         password="{hunter2.}"
         \u0130 password={hunter2}
@@ -154,6 +163,9 @@ EDGES = {
         secret {abcdefghijkABClmnopqrs12}
         secret abcdefghijkABClmnopqrst1
         secret abcdefghijklmABnopqrst12
+    """,
+    "api_key": """
+        https://hooks.slack.com/services/{T00000000/B00000000/XXXXXXXXXXXXXXXX}
     """,
     "bearer_token": """
         authorization: bearer {abcdef}

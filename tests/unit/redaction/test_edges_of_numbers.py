@@ -71,6 +71,8 @@ EDGES = {
         {50100012345678} (account)
         {50100012345678} is the red account
         50100012345678 and the red account
+        50100012345678. is my account number
+        ACCT-{50100012345678}
     """,
     "phone_in": """
         id 9876543210
@@ -123,6 +125,13 @@ EDGES = {
         Ab-{9876543210}
         X9876543210
         call{9876543210}
+        order Ravi {9876543210}
+        amount, {9876543210}
+        customer number 9876543210
+        customer number red {9876543210}
+        customer number my\\n{9876543210}
+        call my\\n{02224567890}
+        a1-9876543210
         upi {9 8 7 6 5 4 3 2 1 0}
         9 8 7 6 5 4 3 2 1 0
         order red 9876543210
