@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from memory import InMemoryStore, Memory, PartialErasureError
+from memory.ports import Demand
 from memory.purging import backoff
+from memory.stores.in_memory.draining import ShelfLedger
+from memory.stores.in_memory.shelf import Owed, Shelf
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -44,3 +48,15 @@ async def test_a_purge_that_failed_is_due_again_when_its_time_has_come(monkeypat
     assert index.asked == 2
     index.fault, now = None, now + backoff(2)
     assert (await acme.purge_outstanding(due_only=True)).settled == 1
+
+
+async def test_a_purge_that_was_called_off_counts_for_no_try():
+    owed = Owed(people=frozenset({"ann"}), erasure_id=UUID(int=1), since=NOON)
+    shelf = Shelf(tenant_key="acme")
+    shelf.debts["index", "a"] = owed
+    ledger = ShelfLedger(shelf, lambda _: False, lambda: NOON)
+    demand = Demand(indexes={}, timeout=timedelta(minutes=1))
+    lease = await ledger.lease("index", demand, timedelta(minutes=1), None)
+    assert (lease.attempts, owed.attempts) == (1, 1)
+    await ledger.give_back("index", lease, ["a"], None)
+    assert (owed.attempts, owed.lease, owed.last_error) == (0, None, None)

@@ -131,7 +131,9 @@ EDGES = {
         customer number red {9876543210}
         customer number my\\n{9876543210}
         call my\\n{02224567890}
-        a1-9876543210
+        a1b-9876543210
+        abc_9876543210
+        abc#9876543210
         upi {9 8 7 6 5 4 3 2 1 0}
         9 8 7 6 5 4 3 2 1 0
         order red 9876543210
