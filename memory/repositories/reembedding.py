@@ -5,6 +5,7 @@ Which they are is told by the rows alone, so that work that stopped is taken up 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -152,6 +153,6 @@ async def replace(
         *wanted.values,
         ids,
         [row.created_at for row in rows],
-        list(chain.from_iterable(vectors)),
+        array("f", chain.from_iterable(vectors)),
     )
     return len(written)
