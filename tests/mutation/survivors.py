@@ -36,6 +36,7 @@ EXPLAINED: dict[str, str] = {
     "while len(rows) != count:": "it grows by one",
     '"=" * (+len(part) % 4)': "more padding than is due is no error",
     "_ROUNDS = 9": "a bound on the work: no text is known that needs so many rounds",
+    "len(term) * 5 <= TERM_BYTES": "a short cut: cutting what is short enough leaves it whole",
     # SQL
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
         "the hash that is compared names the tenant and the index, so rows of another match nothing"
