@@ -112,17 +112,21 @@ async def _drained(ledger: Ledger, name: str, index: DerivedIndex, demand: Deman
         if lease is None:
             return settled
         since = since or lease.taken_at
+        failed = None
         try:
             gone = await _confirmed(index, lease.debts, demand.timeout)
             settled += await _settled(ledger, name, lease, gone)
         except CallFailedError as failure:
             # Its class only: a message may quote an id.
-            _failed(name, failure.kind)
-            await ledger.give_back(name, lease, lease.ids, failure.kind)
-            return settled
+            failed = failure.kind
         except BaseException:
             await asyncio.shield(_released(ledger, name, lease))
             raise
+        # Not in the handler: what the store raises here would show the failure as its context.
+        if failed is not None:
+            _failed(name, failed)
+            await ledger.give_back(name, lease, lease.ids, failed)
+            return settled
         kept = [item for item in lease.ids if item not in gone]
         if kept:
             _failed(name, NOT_CONFIRMED)

@@ -19,7 +19,7 @@ from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
 from rawsql import Connection
 from servers import Database
-from stores import record_statements
+from stores import leaks, record_statements
 
 INTERLEAVINGS = tries(200)
 
@@ -112,6 +112,40 @@ async def test_an_index_that_fails_is_asked_once_and_keeps_no_other_waiting(
         tenant,
     )
     assert [tuple(row) for row in rows] == [(0, None, 1_000), (1, "OSError", 2_000)]
+
+
+async def test_what_an_index_raised_is_not_in_the_error_of_a_store_that_fails_then(
+    shared: Database, inspector: Connection, tenant: str
+) -> None:
+    limit = f'alter database "{shared.name}" connection limit {{}}'
+
+    class Cutting(Index):
+        async def purge(self, artefact_ids: Sequence[str]) -> int:
+            if self.fault == "cuts":
+                await inspector.execute(limit.format(0))
+                await inspector.execute(
+                    "select pg_terminate_backend(a.pid, 5000) from pg_stat_activity as a"
+                    " where a.datname = current_database() and a.usename = $1",
+                    shared.role("app"),
+                )
+                raise OSError(*artefact_ids)
+            return await super().purge(artefact_ids)
+
+    cutting = Cutting("private", fault="fails")
+    store = PostgresStore(shared.app_url)
+    async with Memory(store, indexes=[cutting], subject_pepper="pepper") as memory:
+        await owe(memory, inspector, tenant, "private", 1)
+        with pytest.raises(PartialErasureError):
+            await memory.forget(tenant, subject_key="ann")
+        cutting.fault = "cuts"
+        try:
+            with pytest.raises(StoreUnavailableError) as refused:
+                await memory.purge_outstanding(tenant)
+        finally:
+            await inspector.execute(limit.format(-1))
+        assert not leaks(refused.value, [f"{tenant}1", "OSError"])
+        cutting.fault = None
+        assert (await memory.purge_outstanding(tenant)).settled == 1
 
 
 async def test_a_hanging_index_holds_no_connection(

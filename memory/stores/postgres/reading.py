@@ -47,10 +47,11 @@ class Reading(Base):
         measured = await self._lately_measured()
         try:
             return await find(self._access, tenant_key, query, measured)
-        except InstallError:
-            moved = await self._measure()
-            if moved.extension == measured.extension:
-                raise
+        except InstallError as error:
+            refused = error
+        moved = await self._measure()
+        if moved.extension == measured.extension:
+            raise refused
         # pgvector went, or to another schema, since it was measured.
         return await find(self._access, tenant_key, query, moved)
 
