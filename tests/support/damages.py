@@ -128,7 +128,8 @@ DAMAGES = [
         "triggers_present",
         "drop trigger edge_kept on memory.provenance; create trigger edge_kept after delete on"
         " memory.provenance referencing old table as gone for each statement"
-        " execute function memory.link_kept()",
+        " execute function memory.link_kept();"
+        " alter table memory.provenance enable always trigger edge_kept",
     ),
     Damage("triggers_enabled", "alter table memory.record_subjects disable trigger admit"),
     Damage("triggers_enabled", "alter table memory.records enable trigger erase"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rawsql import Connection
@@ -52,7 +51,7 @@ def literal(value: Any) -> str:
         return "null"
     if isinstance(value, bool | int | float):
         return str(value)
-    if isinstance(value, list | tuple | array):
+    if isinstance(value, Iterable) and not isinstance(value, str):
         inner = ", ".join(json.dumps(str(item)) for item in value)
         return f"'{{{inner}}}'"
     return "'" + str(value).replace("'", "''") + "'"
