@@ -14,8 +14,8 @@ from memory.types import Hit, Record
 __all__ = ["COLUMNS", "LINKS", "NAMED", "answer", "hits", "record"]
 
 COLUMNS: Final = (
-    "r.record_id, r.origin, r.kind, r.text, r.metadata, r.redacted, r.record_key, r.version,"
-    " r.embedding_model, r.embedding_dims, r.occurred_at, r.created_at, r.expires_at,"
+    "r.record_id, r.origin, r.kind, r.text, r.metadata::text as metadata, r.redacted, r.record_key,"
+    " r.version, r.embedding_model, r.embedding_dims, r.occurred_at, r.created_at, r.expires_at,"
     " r.superseded_at"
 )
 """Columns of a record; the vector stays where it is."""
@@ -68,14 +68,14 @@ cross join lateral (
 def record(tenant_key: str, row: AnyRow) -> Record:
     """Return the record of a row that has ``COLUMNS`` and ``LINKS``."""
     values = row._mapping
-    metadata = values["metadata"]
     return Record(
         tenant_key=tenant_key,
         record_id=values["record_id"],
         origin=values["origin"],
         kind=values["kind"],
         text=values["text"],
-        metadata=json.loads(metadata) if isinstance(metadata, str) else metadata,
+        # As text, since a host's engine may read JSON in a way of its own.
+        metadata=json.loads(values["metadata"]),
         subject_keys=tuple(values["subject_keys"]),
         sources=tuple(values["sources"]),
         redacted=tuple(values["redacted"]),

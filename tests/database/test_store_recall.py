@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from memory import InMemoryStore, Memory, Recall
 from memory.service import base
 from memory.stores.postgres import PostgresStore
+from memory.urls import normalize_url
 from rawsql import Connection
 from servers import Database, Postgres
 
@@ -189,3 +194,23 @@ async def test_recall_goes_on_when_pgvector_moves_or_goes(
     assert (await memory.capabilities()).vector_search == "pgvector"
     assert "with pgvector" in (await memory.recall("acme", embedding=[1.0, 0.2])).note
     await memory.close()
+
+
+async def test_how_a_hosts_engine_reads_json_changes_no_metadata(
+    shared: Database, tenant: str
+) -> None:
+    engine = create_async_engine(
+        normalize_url(shared.app_url), json_deserializer=partial(json.loads, parse_float=Decimal)
+    )
+    memory = Memory(PostgresStore(engine), subject_pepper="pepper")
+    given = {"ratio": 0.5, "of": [1e-7, {"deep": 2.25}]}
+    told = await memory.remember(tenant, text="tea", subject_keys="ann", metadata=given)
+    shown = [
+        await memory.get(tenant, record_id=told.record),
+        *await memory.records(tenant, subject_keys="ann"),
+        *[hit.record for hit in (await memory.recall(tenant, text="tea")).hits],
+    ]
+    # Equal is not enough: a Decimal equals a float.
+    read = [json.dumps(item.metadata, sort_keys=True, default=dict) for item in shown if item]
+    assert read == [json.dumps(given, sort_keys=True)] * 3
+    await engine.dispose()
