@@ -1,14 +1,15 @@
 """What memory costs and what deletion leaves: this library, raw asyncpg, LangGraph and mem0.
 
     python tests/benchmarks/all.py [--quick] [--only speed|erasure] [--database SUPERUSER_URL]
-        [--without NAME] [--others N] [--json FILE] [--plot FILE.svg]
+        [--without NAME] [--others N] [--flat] [--json FILE] [--plot FILE.svg]
 
 Wants the extras ``dev`` and ``benchmarks``; a library that is not installed is named and left out.
 
 Speed: all on one server with its usual durability, each in a database of its own that holds the
-same memories, with an HNSW index, taking turns. A figure is the median of the rounds, a ratio the
-median of the rounds' ratios. Erasure: see ``erosion.py``; each on an embedded server of its own,
-whose files are read. Nothing leaves the machine: a guard refuses every other connection.
+same memories, with an HNSW index (with ``--flat`` nobody has one), taking turns. A figure is the
+median of the rounds, a ratio the median of the rounds' ratios. Erasure: see ``erosion.py``; each on
+an embedded server of its own, whose files are read. Nothing leaves the machine: a guard refuses
+every other connection.
 
 Prints tables, then JSON; what begins goes to the error output. ``--quick`` only shows that it runs.
 """
@@ -40,13 +41,16 @@ from servers import Postgres  # noqa: E402 - behind the guard
 from telling import Vectors  # noqa: E402 - behind the guard
 
 
-async def measured(names: Sequence[str], database: str | None, plan: speed.Plan) -> dict[str, Any]:
+async def measured(
+    names: Sequence[str], database: str | None, plan: speed.Plan, *, hnsw: bool
+) -> dict[str, Any]:
     vectors = Vectors()
     settings = {"fsync": "off"} if plan is speed.QUICK else None
     async with superuser(database, settings) as url, contextlib.AsyncExitStack() as stack:
         server = stack.enter_context(contextlib.closing(Postgres(url)))
         places = {
-            name: await stack.enter_async_context(opened(server, name, vectors)) for name in names
+            name: await stack.enter_async_context(opened(server, name, vectors, hnsw=hnsw))
+            for name in names
         }
         quiet = plan is speed.QUICK
         run = speed.Speed(
@@ -56,6 +60,7 @@ async def measured(names: Sequence[str], database: str | None, plan: speed.Plan)
         GUARD.check()
         return {
             "others": plan.others,
+            "hnsw": hnsw,
             "versions": {name: contender.version for name, (contender, _) in places.items()},
             "server": server.version,
             "verbs": figures,
@@ -75,7 +80,8 @@ def _progress(what: str) -> None:
 
 def tables(found: Mapping[str, Any]) -> Iterator[str]:
     if "speed" in found:
-        yield f"beside {found['speed']['others']:,} records of others, all with an HNSW index"
+        has = "all with" if found["speed"]["hnsw"] else "nobody with"
+        yield f"beside {found['speed']['others']:,} records of others, {has} an HNSW index"
         yield from speed.table(found["speed"]["verbs"])
         yield ", ".join(f"{name} {version}" for name, version in found["speed"]["versions"].items())
     if "erasure" in found:
@@ -103,6 +109,7 @@ async def main() -> None:
     parser.add_argument("--only", choices=("speed", "erasure"))
     parser.add_argument("--without", action="append", default=[], metavar="NAME")
     parser.add_argument("--others", type=int, help="records of other people beside the measured")
+    parser.add_argument("--flat", action="store_true", help="without HNSW indexes")
     parser.add_argument("--plot", type=Path, help="draw the times here, as SVG")
     arguments = parser.parse_args()
     names = [name for name in present() if name not in arguments.without]
@@ -112,7 +119,7 @@ async def main() -> None:
     before = os.getloadavg()
     found: dict[str, Any] = {"absent": absent()}
     if arguments.only != "erasure":
-        found["speed"] = await measured(names, arguments.database, plan)
+        found["speed"] = await measured(names, arguments.database, plan, hnsw=not arguments.flat)
     if arguments.only != "speed":
         amount = erosion.QUICK if arguments.quick else erosion.Amount()
         found["erasure"] = await eroded(names, amount)

@@ -57,7 +57,9 @@ class LangGraph:
 
 
 @contextlib.asynccontextmanager
-async def open_langgraph(database: Database, vectors: Vectors) -> AsyncIterator[LangGraph]:
+async def open_langgraph(
+    database: Database, vectors: Vectors, *, hnsw: bool
+) -> AsyncIterator[LangGraph]:
     from langgraph.store.base import PutOp  # noqa: PLC0415 - optional
     from langgraph.store.postgres import AsyncPostgresStore  # noqa: PLC0415 - optional
 
@@ -65,6 +67,8 @@ async def open_langgraph(database: Database, vectors: Vectors) -> AsyncIterator[
         return [vectors.of(text) for text in texts]
 
     index = {"dims": DIMENSIONS, "embed": embed, "fields": ["text"]}
+    if not hnsw:
+        index["ann_index_config"] = {"kind": "flat"}
     async with AsyncPostgresStore.from_conn_string(database.owner_url, index=index) as store:
         await store.setup()
         yield LangGraph(store, PutOp)

@@ -85,7 +85,7 @@ class Mem0:
 
 
 @contextlib.asynccontextmanager
-async def open_mem0(database: Database, vectors: Vectors) -> AsyncIterator[Mem0]:
+async def open_mem0(database: Database, vectors: Vectors, *, hnsw: bool) -> AsyncIterator[Mem0]:
     with tempfile.TemporaryDirectory(prefix="mem0-") as folder:
         os.environ["MEM0_TELEMETRY"] = "False"
         os.environ["MEM0_DIR"] = folder
@@ -99,6 +99,7 @@ async def open_mem0(database: Database, vectors: Vectors) -> AsyncIterator[Mem0]
             "connection_string": database.owner_url,
             "embedding_model_dims": DIMENSIONS,
             "collection_name": "memories",
+            "hnsw": hnsw,
         }
         memory = Memory.from_config(
             {

@@ -75,9 +75,10 @@ class Ours:
 
 
 @contextlib.asynccontextmanager
-async def open_ours(database: Database, vectors: Vectors) -> AsyncIterator[Ours]:
-    # The others have an HNSW index from the first row on; so have we.
-    await indexes.build_index(database.owner_url, dimensions=DIMENSIONS)
+async def open_ours(database: Database, vectors: Vectors, *, hnsw: bool) -> AsyncIterator[Ours]:
+    if hnsw:
+        # The others have theirs from the first row on; so have we.
+        await indexes.build_index(database.owner_url, dimensions=DIMENSIONS)
     store = PostgresStore(database.app_url)
     async with Memory(store, subject_pepper="bench") as service:
         yield Ours(service.for_tenant(TENANT), vectors)

@@ -28,8 +28,8 @@ create table raw.items (
     primary key (tenant_key, record_id)
 );
 create index on raw.items (tenant_key, subject_key);
-create index on raw.items using hnsw (embedding vector_cosine_ops);
 """
+HNSW = "create index on raw.items using hnsw (embedding vector_cosine_ops)"
 ACROSS = f"""
 select text from raw.items where tenant_key = $1
 order by embedding <=> $2::real[]::vector({DIMENSIONS}) limit $3
@@ -105,9 +105,11 @@ class Raw:
 
 
 @contextlib.asynccontextmanager
-async def open_raw(database: Database, vectors: Vectors) -> AsyncIterator[Raw]:
+async def open_raw(database: Database, vectors: Vectors, *, hnsw: bool) -> AsyncIterator[Raw]:
     connection = await asyncpg.connect(database.owner_url)
     await connection.execute(TABLE)
+    if hnsw:
+        await connection.execute(HNSW)
     # A connection of its own, since a plan once cached would outlive the settings.
     scanning = await asyncpg.connect(database.owner_url, server_settings=EXACT)
     raw = Raw(connection, scanning, vectors)

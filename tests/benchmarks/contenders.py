@@ -29,7 +29,7 @@ class Entry:
 
     name: str
     needs: str
-    open: Callable[[Database, Vectors], AbstractAsyncContextManager[Contender]]
+    open: Callable[..., AbstractAsyncContextManager[Contender]]
 
 
 ENTRIES: Final = (
@@ -50,13 +50,13 @@ def absent() -> list[str]:
 
 @contextlib.asynccontextmanager
 async def opened(
-    server: Postgres, name: str, vectors: Vectors
+    server: Postgres, name: str, vectors: Vectors, *, hnsw: bool = True
 ) -> AsyncIterator[tuple[Contender, Database]]:
     """Open a contender on a database of its own, which is dropped again."""
     [entry] = [entry for entry in ENTRIES if entry.name == name]
     made = server.migrated() if name == "ours" else server.empty()
     with made as database:
-        async with entry.open(database, vectors) as contender:
+        async with entry.open(database, vectors, hnsw=hnsw) as contender:
             yield contender, database
 
 
