@@ -119,8 +119,7 @@ def terminal(
         [*program, *arguments],
         env={**env, "TERM": "xterm-256color"},
         close_fds=True,
-        # A session whose terminal this is, so that Control-C reaches it.
-        preexec_fn=lambda: os.login_tty(inside),
+        preexec_fn=lambda: _enter(inside),
         pass_fds=(inside,),
     )
     os.close(inside)
@@ -131,6 +130,15 @@ def terminal(
             process.kill()
             process.wait()
         os.close(screen)
+
+
+def _enter(inside: int) -> None:
+    """Make it the terminal of a session of its own, so that Control-C reaches it.
+
+    What was started in the background ignores that, and so does what it starts.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.login_tty(inside)
 
 
 def on_terminal(
