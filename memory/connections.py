@@ -13,10 +13,11 @@ from sqlalchemy import PoolProxiedConnection, Row
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
-__all__ = ["AnyRow", "Open", "begun", "direct", "fetch"]
+__all__ = ["AnyRow", "Endings", "Open", "begun", "direct", "fetch"]
 
 AnyRow = Row[*tuple[Any, ...]]
 Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
+Endings = set[asyncio.Task[None]]
 
 
 class _Numbers:
@@ -84,8 +85,11 @@ class _Direct:
     go back.
     """
 
-    def __init__(self, engine: AsyncEngine, pooled: PoolProxiedConnection) -> None:
+    def __init__(
+        self, engine: AsyncEngine, pooled: PoolProxiedConnection, endings: Endings
+    ) -> None:
         self._engine = engine
+        self._endings = endings
         self._take(pooled)
 
     def _take(self, pooled: PoolProxiedConnection) -> None:
@@ -122,6 +126,8 @@ class _Direct:
         """
         if self._ending is None:
             self._ending = asyncio.create_task(greenlet_spawn(self._pooled.invalidate))
+            self._endings.add(self._ending)
+            self._ending.add_done_callback(self._endings.discard)
         await asyncio.shield(self._ending)
 
     async def close(self) -> None:
@@ -163,10 +169,13 @@ async def _living(connect: Open) -> AsyncIterator[AsyncConnection]:
 
 
 @asynccontextmanager
-async def direct(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Check out the driver's connection alone; see :func:`_living`."""
+async def direct(engine: AsyncEngine, endings: Endings) -> AsyncIterator[AsyncConnection]:
+    """Check out the driver's connection alone; see :func:`_living`.
+
+    ``endings`` are the connections that are being closed, whoever has stopped waiting for that.
+    """
     while True:
-        driver = _Direct(engine, await engine.raw_connection())
+        driver = _Direct(engine, await engine.raw_connection(), endings)
         try:
             if driver.closed:
                 await driver.invalidate()

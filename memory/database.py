@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import NullPool
 
 from memory import telemetry
-from memory.connections import AnyRow, Open, begun, direct, fetch
+from memory.connections import AnyRow, Endings, Open, begun, direct, fetch
 from memory.engines import require_asyncpg
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
@@ -68,6 +68,10 @@ class Access(Protocol):
         """Run work of several statements in one READ COMMITTED transaction."""
         ...
 
+    async def ended(self) -> None:
+        """Wait for connections that are being closed because their calls were cancelled."""
+        ...
+
 
 async def _bordered(work: Callable[[], Awaitable[T]]) -> T:
     try:
@@ -90,13 +94,14 @@ class OwnAccess:
         self._engine = engine
         self.steered = steered
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._endings: Endings = set()
         # Exact counts need fresh snapshots, whatever the database's default isolation is.
         several = engine.execution_options(isolation_level="READ COMMITTED").connect
         self._several: Open = partial(begun, several)
         self._single: Open = self._several
         if not pooler:
             # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
-            self._single = partial(direct, engine)
+            self._single = partial(direct, engine, self._endings)
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""
@@ -105,6 +110,11 @@ class OwnAccess:
     async def several(self, work: Work[T]) -> T:
         """See :meth:`Access.several`; retried after a deadlock or a serialization failure."""
         return await self._retried(self._several, work)
+
+    async def ended(self) -> None:
+        """See :meth:`Access.ended`: the end of the loop would cut them off, and the pool log it."""
+        if self._endings:
+            await asyncio.wait(self._endings)
 
     async def _enter_loop(self) -> None:
         """Leave the connections of an event loop that has ended; refuse a second one beside it.
@@ -118,6 +128,7 @@ class OwnAccess:
             if not self._loop.is_closed():
                 raise InvalidInputError("store", "serves another event loop: make one for each")
             await self._engine.dispose(close=False)
+            self._endings.clear()
         self._loop = loop
 
     async def _retried(self, opened: Open, work: Work[T]) -> T:
@@ -155,6 +166,9 @@ class JoinedAccess:
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`."""
         return await self.several(work)
+
+    async def ended(self) -> None:
+        """See :meth:`Access.ended`: the connection is the caller's."""
 
     async def several(self, work: Work[T]) -> T:
         """See :meth:`Access.several`; the isolation level is the caller's."""

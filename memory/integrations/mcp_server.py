@@ -192,6 +192,8 @@ async def _serve(
         server = memory_server(bound, subject_keys=given.subject, read_only=given.read_only)
         for handler in logging.getLogger().handlers:
             handler.addFilter(_content_free)
+        # A client that goes cancels its calls again and again, while the pool closes connections.
+        logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
         try:
             await server.run_stdio_async()
         except* BrokenPipeError:

@@ -120,5 +120,6 @@ class Base:
         Calls under way end, and their connections with them. A call after it opens connections
         again.
         """
+        await self._access.ended()
         if self._own is not None:
             await close_engine(self._own)
