@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
+
 from servers import Database
 from telling import DIMENSIONS, TENANT, Told, Vectors
 
@@ -67,8 +69,11 @@ async def open_langgraph(
         return [vectors.of(text) for text in texts]
 
     index = {"dims": DIMENSIONS, "embed": embed, "fields": ["text"]}
-    if not hnsw:
-        index["ann_index_config"] = {"kind": "flat"}
     async with AsyncPostgresStore.from_conn_string(database.owner_url, index=index) as store:
         await store.setup()
+        if not hnsw:
+            # Its setup refuses the "flat" that its types allow.
+            connection = await asyncpg.connect(database.owner_url)
+            await connection.execute("drop index store_vectors_embedding_idx")
+            await connection.close()
         yield LangGraph(store, PutOp)
