@@ -43,7 +43,6 @@ def statements(revision_file: str) -> Iterator[DDL]:
     """
     sql = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
     for statement in split(sql):
-        # The constructor of SQLAlchemy 2.1 is not annotated.
         yield DDL(statement.replace("%", "%%"))  # type: ignore[no-untyped-call]  # SQLAlchemy gives DDL no types
 
 

@@ -13,16 +13,14 @@ from memory.maintenance.walking import Source, opened
 from memory.repositories import tenancy
 from memory.types import Tombstone
 
-__all__ = ["remaining_of"]
+__all__ = ["OLDER", "remaining_of"]
 
 # A link keeps no time of its own: after the erasure of a person, only a record that is directly
-# about nobody else cannot have been related to them since. A sweep records no request for what a
-# hold has it pass by, and no release completes it.
-_REMAINING: Final = """
-select count(*) as n
+# about nobody else cannot have been related to them since.
+OLDER: Final = """
 from memory.record_subjects as l
 cross join lateral (
-    select r.expires_at, r.origin = 'remembered' and not l.inherited and not exists (
+    select r.record_id, r.expires_at, r.origin = 'remembered' and not exists (
         select from memory.record_subjects as k
         where k.tenant_key = $1 and k.record_id = r.record_id
             and k.subject_key <> l.subject_key and not k.inherited
@@ -30,10 +28,18 @@ cross join lateral (
     from memory.records as r
     where r.tenant_key = $1 and r.record_id = l.record_id and r.created_at < $3 offset 0
 ) as r
-where l.tenant_key = $1 and l.subject_key = $2 and case $4::text
+where l.tenant_key = $1 and l.subject_key = $2
+"""
+"""Links ``l`` of the person ``$2`` to records ``r`` from before ``$3``."""
+
+# A sweep records no request for what a hold has it pass by, and no release completes it.
+_REMAINING: Final = f"""
+select count(*) as n
+{OLDER}
+and case $4::text
     when 'tenant' then true
     when 'retention' then r.expires_at <= $3
-    when 'subject' then r.alone
+    when 'subject' then r.alone and not l.inherited
     else false
 end
 """

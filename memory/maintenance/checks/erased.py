@@ -10,27 +10,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import Access, AnyRow, fetch
 from memory.maintenance.checks.faults import Collector
 from memory.maintenance.due import Due, Stream, people
+from memory.maintenance.remaining import OLDER
 from memory.repositories import tenancy
 
 __all__ = ["check_erased"]
 
-# A link keeps no time of its own: only a record that is directly about nobody else cannot have
-# been related to the person after the erasure. What a hold kept back is known, since a held record
-# is about everybody whose records lead to it.
-_OLDER: Final = """
+# What a hold kept back is known, since a held record is about everybody whose records lead to it.
+_OLDER: Final = f"""
 select count(*) as n, count(*) filter (where r.alone) as alone,
     (array_agg(r.record_id::text))[:5] as examples
-from memory.record_subjects as l
-cross join lateral (
-    select r.record_id, r.origin = 'remembered' and not exists (
-        select from memory.record_subjects as k
-        where k.tenant_key = $1 and k.record_id = r.record_id
-            and k.subject_key <> l.subject_key and not k.inherited
-    ) as alone
-    from memory.records as r
-    where r.tenant_key = $1 and r.record_id = l.record_id and r.created_at < $3 offset 0
-) as r
-where l.tenant_key = $1 and l.subject_key = $2 and ($4::boolean or (
+{OLDER}
+and ($4::boolean or (
     not l.inherited and not exists (
         select from memory.record_subjects as k
         cross join lateral (
