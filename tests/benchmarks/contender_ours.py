@@ -27,13 +27,15 @@ class Ours:
         self._service = service
         self._vectors = vectors
         self._ids: dict[str, UUID] = {}
+        # Of what was told: a text that was masked is stored as another.
+        self._told: dict[UUID, str] = {}
 
     async def remember(self, told: Told) -> None:
         vector = self._vectors.of(told.text)
         done = await self._service.remember(
             text=told.text, subject_keys=told.person, embedding=vector
         )
-        self._ids[told.text] = done.record.record_id
+        self._keep(told, done.record.record_id)
 
     async def ingest(self, many: Sequence[Told]) -> None:
         items = [
@@ -42,12 +44,16 @@ class Ours:
         ]
         done = await self._service.remember_many(items=items)
         for told, one in zip(many, done, strict=True):
-            self._ids[told.text] = one.record.record_id
+            self._keep(told, one.record.record_id)
+
+    def _keep(self, told: Told, record_id: UUID) -> None:
+        self._ids[told.text] = record_id
+        self._told[record_id] = told.text
 
     async def recall(self, query: str, person: str | None, limit: int = 8) -> list[str]:
         vector = self._vectors.of(query)
         found = await self._service.recall(embedding=vector, subject_keys=person, limit=limit)
-        return [hit.record.text for hit in found.hits]
+        return [self._told[hit.record.record_id] for hit in found.hits]
 
     async def summarise(self, text: str, of: Sequence[Told], person: str | None) -> None:
         # Whom it is about follows from the sources.
