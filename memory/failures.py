@@ -6,6 +6,7 @@ security it prints whole rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -70,11 +71,9 @@ _LOGIN: Final[Mapping[str, str]] = {
 }
 # What PgBouncer in transaction mode makes of a statement that was prepared on another server.
 _UNPREPARED: Final = frozenset({"08P01", "26000", "42P05"})
-_KEYS: Final[Mapping[str, Callable[[], MemoryServiceError]]] = {
-    "records_current": lambda: ConflictError("record_key: another version came first"),
-    # A retried write that raced with its first attempt: the next try finds the stored row.
-    "records_pkey": lambda: RetryableError(_AGAIN),
-}
+# A partition's are named after the partition and, where they are indexes only, after the columns.
+_RECORD_ID: Final = re.compile(r"records_(\w+_)?pkey")
+_RECORD_KEY: Final = re.compile(r"records_(current|\w+_tenant_key_record_key_idx)")
 
 
 def translate(error: Exception) -> MemoryServiceError:
@@ -103,8 +102,11 @@ def _by_code(sqlstate: str, constraint: str | None) -> MemoryServiceError:
     if sqlstate in _RETRYABLE or sqlstate == "23503":
         # 23503: a source or a record went at commit; the next try says so by name.
         return RetryableError(_AGAIN)
-    if sqlstate == "23505" and constraint is not None and constraint in _KEYS:
-        return _KEYS[constraint]()
+    if sqlstate == "23505" and _RECORD_KEY.fullmatch(constraint or ""):
+        return ConflictError("record_key: another version came first")
+    if sqlstate == "23505" and _RECORD_ID.fullmatch(constraint or ""):
+        # A retried write that raced with its first attempt: the next try finds the stored row.
+        return RetryableError(_AGAIN)
     if sqlstate.startswith(("22", "23")):
         return InvalidInputError("record", f"breaks the database's rule {constraint or sqlstate}")
     if sqlstate in _INSTALL:

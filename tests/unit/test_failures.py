@@ -123,7 +123,10 @@ def test_every_code_that_the_migrations_raise_is_listed_here() -> None:
     ("constraint", "expected"),
     [
         ("records_current", errors.ConflictError),
+        ("records_p0_tenant_key_record_key_idx", errors.ConflictError),
         ("records_pkey", errors.RetryableError),
+        ("records_p0_pkey", errors.RetryableError),
+        ("records_pkey_of_a_host", errors.InvalidInputError),
         ("artefacts_pkey", errors.InvalidInputError),
         (None, errors.InvalidInputError),
     ],
