@@ -78,7 +78,11 @@ def trigger(stem: str, function: str, table: str, tenant: str, tests: str) -> It
     setting = "perform set_config('app.current_tenant', {}, true);"
     yield Edit(stem, function, setting.format(tenant), "", tests)
     yield Edit(
-        stem, function, setting.format("coalesce(caller, '')"), "", f"test_isolation {tests}"
+        stem,
+        function,
+        setting.format("coalesce(caller, '')"),
+        "",
+        f"test_isolation_sessions {tests}",
     )
     yield Edit(stem, function, f"tg_relid <> 'memory.{table}'::regclass", "false", "test_hijacks")
 

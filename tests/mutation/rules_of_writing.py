@@ -143,7 +143,7 @@ LINEAGE = [
         "record_added",
         "records",
         "batch.tenant_key",
-        "test_isolation test_store_counts",
+        "test_isolation_sessions test_store_counts",
     ),
     *of(
         "0003",
@@ -191,7 +191,9 @@ LINEAGE = [
 ]
 
 SUBJECTS = [
-    *trigger("0004", "link_added", "record_subjects", "batch.tenant", f"test_isolation {LINKS}"),
+    *trigger(
+        "0004", "link_added", "record_subjects", "batch.tenant", f"test_isolation_sessions {LINKS}"
+    ),
     *of(
         "0004",
         "link_added",
