@@ -233,6 +233,19 @@ begin
     from taken as t;
 end $$;
 
+-- Before a statement by ctid, which would miss a row that another transaction moves meanwhile.
+create function memory.lock_purges(tenant text, index_name text, ids text[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform
+    from (select u.id from unnest(ids) as u (id) order by u.id) as u
+    cross join lateral (
+        select from memory.purges as q
+        where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
+        offset 0 for update
+    ) as locked;
+end $$;
+
 -- Settles purges that an index has confirmed: the debt goes, and with it the artefact's id, which
 -- may be a name; a content-free receipt stays. Returns how many debts this call settled.
 -- A debt is of the erasure it was leased for: one that was erased again meanwhile stays owed. Who
@@ -248,14 +261,7 @@ declare
     settled bigint;
 begin
     perform memory.check_tenant(tenant);
-    -- Before the delete by ctid, which would miss a row that is leased anew meanwhile.
-    perform
-    from (select u.id from unnest(ids) as u (id) order by u.id) as u
-    cross join lateral (
-        select from memory.purges as q
-        where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
-        offset 0 for update
-    ) as locked;
+    perform memory.lock_purges(tenant, index_name, ids);
     with gone as (
         delete from memory.purges as p
         using unnest(ids, erasures) as u (id, erasure)
@@ -288,6 +294,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 set jit = off as $$
 begin
     perform memory.check_tenant(tenant);
+    perform memory.lock_purges(tenant, index_name, ids);
     update memory.purges as p set
         attempts = p.attempts - (error_class is null)::integer,
         last_error = coalesce(error_class, p.last_error),
@@ -301,7 +308,7 @@ begin
     cross join lateral (
         select q.ctid from memory.purges as q
         where q.tenant_key = tenant and q.adapter = index_name and q.artefact_id = u.id
-            and q.lease = token offset 0 for update
+            and q.lease = token offset 0
     ) as mine
     where p.ctid = mine.ctid;
 end $$;

@@ -228,6 +228,30 @@ async def test_a_debt_that_is_leased_anew_meanwhile_is_settled_all_the_same(
     assert settled == [1]
 
 
+async def test_a_debt_that_is_written_to_meanwhile_is_deferred_all_the_same(
+    connect, client: Connection, inspector: Connection, tenant: str
+) -> None:
+    token = uuid4()
+    await owing(client, tenant, "a", "b")
+    assert await lease(client, tenant, token=token) == ["a", "b"]
+    # As an erasure does that adds people to a debt.
+    other = await connect("superuser")
+    async with acting(other, tenant):
+        await other.execute(
+            "update memory.purges set subject_hashes = subject_hashes"
+            " where tenant_key = $1 and artefact_id = 'a'",
+            tenant,
+        )
+        task = asyncio.create_task(defer(client, tenant, token, "OSError", "a"))
+        await waits(task, inspector, client)
+    await task
+    errors = {
+        row["artefact_id"]: (row["last_error"], row["lease"])
+        for row in await inspector.fetch(DEBT, tenant)
+    }
+    assert errors == {"a": ("OSError", None), "b": (None, token)}
+
+
 async def test_what_one_index_confirms_another_still_owes(
     client: Connection, inspector: Connection, tenant: str
 ) -> None:

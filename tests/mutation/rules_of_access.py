@@ -90,13 +90,14 @@ PURGING = [
         ("c.artefact_hash = memory.framed_hash(index_name, t.artefact_id)", "false"),
         ("a.tenant_key = tenant and a.adapter = index_name\n                        and ", ""),
     ),
+    *of("0009", "lock_purges", DRAINS, (" for update", "")),
     *of(
         "0009",
         "settle_purges",
         DRAINS,
         ("perform memory.check_tenant(tenant);", ""),
         ("\n                and q.erasure_id = u.erasure", ""),
-        (" for update", ""),
+        ("perform memory.lock_purges(tenant, index_name, ids);", ""),
         (
             "q.adapter = index_name and q.artefact_id = u.id\n                and",
             "q.artefact_id = u.id and",
@@ -108,6 +109,7 @@ PURGING = [
         "defer_purges",
         DRAINS,
         ("perform memory.check_tenant(tenant);", ""),
+        ("perform memory.lock_purges(tenant, index_name, ids);", ""),
         ("\n            and q.lease = token", ""),
         (" - (error_class is null)::integer", ""),
         ("coalesce(error_class, p.last_error)", "error_class"),
