@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 import chains
-from chains import anchor, chain
+from chains import anchor, chain, sealed
 from memory import Anchor, InvalidInputError, tombstones
 
 HASHES = [f"{n:064x}" for n in range(1, 4)]
@@ -133,6 +133,18 @@ def test_an_anchor_finds_a_stream_that_was_rewritten_or_is_too_old():
             tombstones.verify(stream(), {"acmé": newer})
     with pytest.raises(InvalidInputError, match="anchor"):
         tombstones.verify(stream(), {"initech": Anchor(seq=1, digest="0" * 64)})
+
+
+@pytest.mark.parametrize("position", range(3))
+@pytest.mark.parametrize("elsewhere", ["0" * 64, "f" * 64], ids=["below", "above"])
+def test_a_link_to_what_is_not_before_it_is_refused_though_all_digests_fit(position, elsewhere):
+    stones = chain("acmé", HASHES)
+    assert tombstones.verify(chains.stream({"acmé": stones})).tombstones == 3
+    stones[position] = sealed(stones[position], previous=elsewhere)
+    for behind in range(position + 1, 3):
+        stones[behind] = sealed(stones[behind], previous=stones[behind - 1].digest)
+    with pytest.raises(InvalidInputError, match=rf"tombstones\.{position + 2}.*continue its chain"):
+        tombstones.verify(chains.stream({"acmé": stones}))
 
 
 def test_who_rewrites_everything_is_found_by_an_anchor_only():
