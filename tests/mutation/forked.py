@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -29,6 +29,7 @@ import psycopg
 import pytest
 
 import servers
+from reached import Place, Watch, place
 from servers import ROOT, Database, Postgres
 
 # What the servers' fixture is made of stays the parent's, and so does what runs the mutants.
@@ -73,6 +74,7 @@ class _Mutated(importlib.machinery.SourceFileLoader):
     def __init__(self, name: str, path: Path, source: str) -> None:
         super().__init__(name, str(path))
         self._source = source
+        self.lines = source.count("\n")
 
     def get_code(self, fullname: str) -> CodeType:
         return compile(self._source, self.path, "exec", dont_inherit=True)
@@ -86,9 +88,15 @@ class Instead(importlib.abc.MetaPathFinder):
         self._unharmed = _Mutated(name, path, path.read_text())
         self._loader = _Mutated(name, path, source)
 
-    def codes(self) -> tuple[CodeType, CodeType]:
-        """The code of the module, and that of the mutant."""
-        return self._unharmed.get_code(self._name), self._loader.get_code(self._name)
+    def changes(self) -> list[tuple[CodeType, CodeType]]:
+        """The functions that differ, as they are in the module and in the mutant."""
+        before, after = self._unharmed.get_code(self._name), self._loader.get_code(self._name)
+        return list(_changes(before, after))
+
+    def places(self) -> set[Place]:
+        """The function that differs; none where a decorator is gone, which moves all below it."""
+        before, after = (loader.lines for loader in (self._unharmed, self._loader))
+        return {place(old) for old, _ in self.changes()} if before == after else set()
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
         if fullname != self._name:
@@ -129,7 +137,7 @@ def planted(run: Callable[[], bool], instead: Instead) -> Callable[[], bool]:
     """
 
     def changed() -> bool:
-        codes = {_place(old): new for old, new in _changes(*instead.codes())}
+        codes = {_place(old): new for old, new in instead.changes()}
         if not codes:
             return True
         for item in gc.get_objects():
@@ -176,24 +184,34 @@ class Collected:
         if report.failed:
             print(f"\nFAILED {report.nodeid}\n{report.longreprtext}")
 
-    def only(self, paths: Sequence[str] | None = None) -> Callable[[], bool]:
-        """The tests in these files, in this order; all of them, without files."""
+    def every(self, watch: Watch | None = None) -> Callable[[], bool]:
+        """All tests, each of which is told to ``watch`` first."""
+        return lambda: self._passed(self._items, watch)
 
-        def run() -> bool:
-            session = self._session
-            assert session is not None
-            items = [
-                item for path in paths or () for item in session.items if str(item.path) == path
-            ]
-            if paths is None:
-                items = session.items
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                if session.testsfailed:
-                    return False
-            return bool(items)
+    def within(self, paths: Sequence[str]) -> Callable[[], bool]:
+        """The tests in these files, in this order."""
+        return lambda: self._passed(
+            [item for path in paths for item in self._items if str(item.path) == path]
+        )
 
-        return run
+    def named(self, names: Collection[str]) -> Callable[[], bool]:
+        """The tests of these names, in the order of all; without one, nothing fails."""
+        chosen = [item for item in self._items if item.nodeid in names]
+        return lambda: not chosen or self._passed(chosen)
+
+    @property
+    def _items(self) -> list[pytest.Item]:
+        assert self._session is not None
+        return self._session.items
+
+    def _passed(self, items: Sequence[pytest.Item], watch: Watch | None = None) -> bool:
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            if watch is not None:
+                watch.begin(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if item.session.testsfailed:
+                return False
+        return bool(items)
 
 
 def _waited(child: int, wall: int) -> int | None:

@@ -118,6 +118,14 @@ PARTS = [
         contract=VERBS,
     ),
     Part(
+        name="service",
+        modules="service",
+        sample=50,
+        unit="test_service test_service_defaults test_service_plugs test_reprs",
+        contract="test_plugs_checked test_validation test_embedder_faults test_after_commit"
+        f" {VERBS} test_redaction test_messages telemetry",
+    ),
+    Part(
         name="index definitions",
         modules="repositories/hnsw.py repositories/measuring.py",
         sample=30,
@@ -144,8 +152,9 @@ PARTS = [
         sample=40,
         unit="test_types",
         contract="test_remember test_derive test_forget test_hold test_evidence test_keyed"
-        " test_timeline test_export test_indexes test_debts test_claims test_postpone",
-        database="test_store_statements",
+        " test_timeline test_export test_indexes test_debts test_claims test_postpone"
+        " test_lineage test_versions test_block test_expire test_forget_tenant",
+        database="test_store_statements test_reembed",
     ),
     Part(
         name="PostgreSQL store",
@@ -153,7 +162,8 @@ PARTS = [
         sample=40,
         unit="test_in_process test_indexed",
         contract="test_remember test_keyed test_recall_vectors test_recall_keyword"
-        " test_recall_hybrid test_forget test_export test_indexes test_expire",
-        database="test_store_statements",
+        " test_recall_hybrid test_forget test_export test_indexes test_expire test_derive"
+        " test_forget_tenant test_hold test_debts test_postpone",
+        database="test_store_statements test_store_recall",
     ),
 ]

@@ -38,12 +38,14 @@ from edits import Edit, apply
 from forked import (
     Collected,
     Instead,
+    Limits,
     imported_anew,
     outcome,
     planted,
     prepared,
     server_for_all,
 )
+from reached import Reached, Watch
 from servers import Postgres
 from survivors import EXPLAINED
 
@@ -54,6 +56,8 @@ EDITS = [
     *rules_of_locks.EDITS,
     *rules_of_access.EDITS,
 ]
+# Watching costs more than running.
+WATCHED = Limits(cpu=600)
 LOADED = "alembic asyncpg hypothesis pgvector psycopg pytest_asyncio pytest_timeout sqlalchemy"
 
 
@@ -129,22 +133,33 @@ def _size(part: parts.Part, options: argparse.Namespace) -> int | None:
 def _python(part: parts.Part, options: argparse.Namespace, log: Path) -> Score:
     score = Score(part.name, sum(len(sources.mutants(path)) for path in part.paths))
     print(f"{part.name}: {score.possible} mutants", flush=True)
-    lived: list[tuple[sources.Mutant, Instead]] = []
+    again: list[tuple[sources.Mutant, Instead]] = []
 
     def work(tests: Collected) -> None:
-        _unharmed(outcome(tests.only(), log=log), log)
+        reached = _reached(part, tests, log)
         for mutant in sources.sampled(part, options.seed, _size(part, options)):
             instead = Instead(mutant.module, mutant.path, mutant.source())
-            found = outcome(planted(tests.only(), instead), log=log)
-            if found == "survived":
-                lived.append((mutant, instead))
+            places = instead.places()
+            found = outcome(planted(tests.named(reached.by(places)), instead), log=log)
+            if found == "survived" and reached.computed(places):
+                again.append((mutant, instead))
             else:
                 score.note(found, mutant, log)
 
     Collected(part.tests, work)
-    for mutant, instead in lived:
+    for mutant, instead in again:
         score.note(outcome(imported_anew(part.tests, instead), log=log), mutant, log)
     return score
+
+
+def _reached(part: parts.Part, tests: Collected, log: Path) -> Reached:
+    """Run all tests without a mutant, and see what they call."""
+    collecting, running = log.with_name("collecting"), log.with_name("running")
+    early, watch = Watch(), Watch()
+    collected = imported_anew([*part.tests, "--collect-only"])
+    _unharmed(outcome(early.over(collected, collecting), log=log, limits=WATCHED), log)
+    _unharmed(outcome(watch.over(tests.every(watch), running), log=log, limits=WATCHED), log)
+    return Reached.read(collecting, running)
 
 
 def _rules(chosen: Sequence[Edit], log: Path, server: Postgres) -> list[Score]:
@@ -157,7 +172,7 @@ def _rules(chosen: Sequence[Edit], log: Path, server: Postgres) -> list[Score]:
         for edit in chosen:
             with prepared(server) as database:
                 apply(edit, database)
-                scores[edit.stem].note(outcome(tests.only(edit.paths), log=log), edit, log)
+                scores[edit.stem].note(outcome(tests.within(edit.paths), log=log), edit, log)
 
     every = sorted({path for edit in chosen for path in edit.paths})
     Collected([*every, *parts.POSTGRES], work)
