@@ -101,3 +101,12 @@ async def test_a_batch_sends_one_statement_per_chunk_and_none_per_record(
     again = await counted.statements(memory.remember_many(tenant, items=keyed))
     # The tenant, the newest versions; and then the versions that are superseded.
     assert (first, again) == (plain + 2, plain + 3)
+
+
+async def test_a_chunk_is_a_thousand_records(counted: Counted, tenant: str) -> None:
+    items = [{"text": f"tea {n}", "subject_keys": "ann"} for n in range(2_001)]
+    counts = {}
+    for records in (1_000, 1_001, 2_000, 2_001):
+        many = counted.memory.remember_many(tenant, items=items[:records])
+        counts[records] = await counted.statements(many)
+    assert counts == {1_000: 1, 1_001: 2, 2_000: 2, 2_001: 3}
