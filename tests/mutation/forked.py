@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,10 @@ class _Mutated(importlib.machinery.SourceFileLoader):
         self.lines = source.count("\n")
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self._source, self.path, "exec", dont_inherit=True)
+        # Pytest makes errors of warnings: "is" beside a string would be killed for how it looks.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return compile(self._source, self.path, "exec", dont_inherit=True)
 
 
 class Instead(importlib.abc.MetaPathFinder):

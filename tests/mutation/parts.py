@@ -141,7 +141,7 @@ PARTS = [
         unit="test_in_process test_indexed test_types",
         contract="test_filters test_keyed test_recall_vectors test_recall_keyword"
         " test_recall_words test_recall_hybrid",
-        database="test_store_statements test_store_ways",
+        database="test_store_statements test_store_ways hnsw test_recall_hnsw",
     ),
     Part(
         name="other SQL",
@@ -160,10 +160,11 @@ PARTS = [
         name="PostgreSQL store",
         modules="stores/postgres",
         sample=40,
-        unit="test_in_process test_indexed",
+        unit="test_database test_in_process test_indexed",
         contract="test_remember test_keyed test_recall_vectors test_recall_keyword"
         " test_recall_hybrid test_forget test_export test_indexes test_expire test_derive"
         " test_forget_tenant test_hold test_debts test_postpone",
-        database="test_store_statements test_store_recall",
+        database="test_store_statements test_store_measuring test_store_errors test_store_recall"
+        " hnsw joined",
     ),
 ]
