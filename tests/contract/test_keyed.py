@@ -56,6 +56,18 @@ async def test_records_are_found_by_key_and_by_the_beginning_of_one(memory_facto
         assert found.exact
 
 
+async def test_the_greatest_key_of_all_begins_with_its_beginning(acme: TenantMemory) -> None:
+    greatest = "\U0010ffff" * 256  # 1,024 bytes
+    for key in (greatest, greatest[:-1], "a"):
+        await acme.remember(text="x", subject_keys="p", record_key=key)
+    for prefix in ("\U0010ffff", greatest[:-1]):
+        assert await acme.record_keys(prefix=prefix) == [greatest[:-1], greatest]
+        assert keys_of(await acme.records(key_prefix=prefix)) == [greatest[:-1], greatest]
+    assert await acme.record_keys() == ["a", greatest[:-1], greatest]
+    assert await acme.record_keys(prefix=greatest) == [greatest]
+    assert keys_of(await acme.records(key_prefix=greatest)) == [greatest]
+
+
 async def test_an_old_version_shows_with_its_key_only_when_asked_for(acme: TenantMemory) -> None:
     first = (await acme.remember(text="one", subject_keys="p", record_key="k")).record
     await acme.remember(text="two", subject_keys="p", record_key="k")

@@ -6,6 +6,7 @@ FENCE = (
     "the row policies stand behind it: the function runs as the owner, whom they bind (FORCE), and"
     " in that tenant, so rows of another are not there to be found"
 )
+ONE_ROW = "the statement yields one row, which is the last one too"
 
 # Part of the survivor as it is printed, and why it is equivalent.
 EXPLAINED: dict[str, str] = {
@@ -37,6 +38,16 @@ EXPLAINED: dict[str, str] = {
     '"=" * (+len(part) % 4)': "more padding than is due is no error",
     "_ROUNDS = 9": "a bound on the work: no text is known that needs so many rounds",
     "len(term) * 5 <= TERM_BYTES": "a short cut: cutting what is short enough leaves it whole",
+    'name[0] > "_"': "a method's name begins with a small letter, which is above the underscore",
+    "zip(items, contents, embedded, strict=False)": (
+        "a content and a vector were made of each item just before"
+    ),
+    "zip(numbers, drafts, strict=False)": "the numbers were counted from the drafts",
+    'return _decided(rows[ -1], "readmit")': ONE_ROW,
+    "completed = rows[ -1].receipts": ONE_ROW,
+    "return bool(rows[ -1][0])": ONE_ROW,
+    "return bool(rows[0][ -1])": "the statement has one column",
+    "self._measured_at = 1.0": "it is read only once something was measured, which sets it",
     # SQL
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
         "the hash that is compared names the tenant and the index, so rows of another match nothing"
