@@ -51,15 +51,13 @@ def _comparison(value: object, field: str) -> Condition:
     steps = (path,) if isinstance(path, str) else path
     if not isinstance(steps, tuple | list) or not 1 <= len(steps) < MAX_DEPTH:
         raise InvalidInputError(f"{field}.0", f"must be 1 to {MAX_DEPTH - 1} keys")
-    for step in steps:
-        if step != "":
-            key(step, f"{field}.0")
+    keys = [key(step, f"{field}.0") if step != "" else "" for step in steps]
     if code not in get_args(Operator):
         raise InvalidInputError(f"{field}.1", f"must be one of {', '.join(get_args(Operator))}")
     wanted = metadata({"": operand}, f"{field}.2")[""]
     if code in _ORDERS and _sort(wanted) is None:
         raise InvalidInputError(f"{field}.2", f"must be a number or a string for {code}")
-    return Condition(path=tuple(steps), operator=cast("Operator", code), value=wanted)
+    return Condition(path=tuple(keys), operator=cast("Operator", code), value=wanted)
 
 
 def _sort(value: object) -> str | None:

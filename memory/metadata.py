@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from memory.errors import InvalidInputError
+from memory.plain import exact
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "canonical", "contains", "metadata"]
 
@@ -80,11 +81,12 @@ def _scalar(value: object, field: str) -> Any:
 
 
 def _string(value: str, field: str) -> str:
+    value = exact(value)
     if "\0" in value:
         raise InvalidInputError(field, _NO_NUL)
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidInputError(field, _NO_SURROGATE)
-    return str(value)
+    return value
 
 
 def contains(value: object, pattern: object) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-__all__ = ["plain"]
+__all__ = ["exact", "plain"]
 
 
 def plain(value: Any) -> Any:
@@ -21,3 +21,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def exact(value: str) -> str:
+    """Return the characters as a string that is no more than that.
+
+    A subclass may be a member of an ``Enum``, whose ``str`` is its name, or say of itself what is
+    not so: what is checked has to be what is stored.
+    """
+    return str.__str__(value)

@@ -15,6 +15,7 @@ from typing import TypeVar, cast, get_args
 from uuid import UUID
 
 from memory.errors import InvalidInputError, ProvenanceRequiredError, TenantRequiredError
+from memory.plain import exact
 from memory.types import (
     Anchor,
     Derived,
@@ -80,6 +81,7 @@ def key(value: object, field: str, max_bytes: int = MAX_KEY) -> str:
     """Check an opaque key: a string, not empty, no NUL, at most ``max_bytes`` (1,024)."""
     if not isinstance(value, str):
         raise InvalidInputError(field, "must be a string")
+    value = exact(value)
     if not value:
         raise InvalidInputError(field, "must not be empty")
     if "\0" in value:
@@ -113,7 +115,7 @@ def kind(value: object, field: str = "kind") -> str:
     if not isinstance(value, str) or not _KIND.fullmatch(value):
         rule = "must be 1 to 63 of a-z, 0-9, '_', '.', '-', beginning with a letter"
         raise InvalidInputError(field, rule)
-    return value
+    return exact(value)
 
 
 def kinds(value: object, field: str = "kinds") -> tuple[str, ...]:
@@ -198,7 +200,7 @@ def _code(value: object, field: str, literal: object, *more: str) -> str:
     allowed = (*more, *get_args(literal))
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInputError(field, f"must be one of {', '.join(allowed)}")
-    return value
+    return exact(value)
 
 
 def flag(value: object, field: str) -> bool:
@@ -339,7 +341,7 @@ def closure(value: object, field: str = "expect") -> str:
     """Check the digest of a closure, as a dry run's receipt has it."""
     if not isinstance(value, str) or not _DIGEST.fullmatch(value):
         raise InvalidInputError(field, "must be 64 hexadecimal digits, from a dry run's receipt")
-    return value
+    return exact(value)
 
 
 def pepper(value: object) -> bytes:

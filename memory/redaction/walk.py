@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from memory.errors import InvalidInputError, MemoryServiceError
+from memory.plain import exact
 from memory.ports import Redactor
 from memory.redaction.engine import PatternRedactor
 from memory.types import Finding
@@ -120,6 +121,7 @@ class _Walk:
 
     def _masked(self, text: str, label: str = "") -> Generator[None, None, _Masked]:
         yield
+        text = exact(text)
         if isinstance(self._redactor, PatternRedactor):
             return (yield from self._redactor.steps(text, label))
         return _call(self._redactor, text)
@@ -191,7 +193,7 @@ class _Walk:
             return value
         if isinstance(value, str):
             self._count(value, path)
-            return (yield from self._string(str(value), path, label))
+            return (yield from self._string(value, path, label))
         if isinstance(value, int | float):
             return (yield from self._number(value, path, label))
         if isinstance(value, Mapping):
@@ -266,7 +268,7 @@ def _call(redactor: Redactor, text: str) -> tuple[str, Sequence[Finding]]:
         _refuse()
     if not all(isinstance(found, Finding) for found in findings):
         _refuse()
-    return masked, findings
+    return exact(masked), findings
 
 
 def _refuse() -> NoReturn:
