@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar, cast
 
 import asyncpg
 from sqlalchemy import PoolProxiedConnection, Row
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
-__all__ = ["AnyRow", "Endings", "Open", "begun", "direct", "fetch"]
+__all__ = ["AnyRow", "Endings", "Way", "Work", "begun", "direct", "fetch"]
+
+T = TypeVar("T")
 
 AnyRow = Row[*tuple[Any, ...]]
-Open = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
+Work = Callable[[AsyncConnection], Awaitable[T]]
 Endings = set[asyncio.Task[None]]
+
+
+class Way(Protocol):
+    """How work runs on an engine: :func:`direct` or :func:`begun`."""
+
+    async def __call__(self, engine: AsyncEngine, endings: Endings, work: Work[T]) -> T:
+        """Return what the work does."""
+        ...
 
 
 class _Numbers:
@@ -77,12 +87,11 @@ class _Wrapped:
 
 
 class _Direct:
-    """The driver's connection, for work whose statements are transactions of their own.
+    """The driver's connection, which stands in for an ``AsyncConnection``.
 
-    It stands in for an ``AsyncConnection``, of which such work needs no more. SQLAlchemy's own, its
-    isolation and its cursor cost together more than all that the driver does; its pool is kept.
-    What else they do is done here: a connection that was cancelled or whose driver gave up does not
-    go back.
+    SQLAlchemy's own, its isolation and its cursor cost together more than all that the driver does,
+    and its log shows at DEBUG every row that is read; its pool is kept. What else they do is done
+    here: a connection that was cancelled or whose driver gave up does not go back.
     """
 
     def __init__(
@@ -102,16 +111,37 @@ class _Direct:
         return self._driver.is_closed()
 
     async def fetch(self, statement: str, values: tuple[Any, ...]) -> Sequence[_Row | _Wrapped]:
-        try:
-            rows = await self._driver.fetch(statement, *values, record_class=_Row)
-        except BaseException as error:
-            if self.closed or not isinstance(error, asyncpg.PostgresError):
-                await self.invalidate()
-            raise
+        rows = await self._run(self._driver.fetch(statement, *values, record_class=_Row))
         # Where DDL has outdated the statement, asyncpg prepares it anew and forgets the class.
         if rows and not isinstance(rows[0], _Row):
             return [_Wrapped(row) for row in rows]
         return rows
+
+    async def begin(self) -> None:
+        # Exact counts need fresh snapshots, whatever the default of the database or engine is.
+        await self._run(self._driver.execute("begin isolation level read committed"))
+
+    async def commit(self) -> None:
+        await self._run(self._driver.execute("commit"))
+
+    async def roll_back(self) -> None:
+        """End the transaction, or else the connection, which does too."""
+        if self._ending is not None:
+            return
+        try:
+            await self._run(self._driver.execute("rollback"))
+        except Exception:
+            await self.invalidate()
+
+    async def _run(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException as error:
+            failed = error
+        # Not in the handler: what the driver says would be the __context__ of a cancellation.
+        if self.closed or not isinstance(failed, asyncpg.PostgresError):
+            await self.invalidate()
+        raise failed
 
     async def get_raw_connection(self) -> PoolProxiedConnection:
         """Return what the pool has given; anew where that was invalidated."""
@@ -149,30 +179,11 @@ async def fetch(connection: AsyncConnection, statement: str, *values: Any) -> li
 
 
 @asynccontextmanager
-async def _living(connect: Open) -> AsyncIterator[AsyncConnection]:
-    """Check out a connection; one that died in the pool is replaced.
+async def _borrowed(engine: AsyncEngine, endings: Endings) -> AsyncIterator[_Direct]:
+    """Check out the driver's connection; one that died in the pool is replaced.
 
     So is one that a cancelled call is closing still: a host that cancels again and again until the
     call has ended, as anyio does, may see it go back before that.
-    """
-    while True:
-        async with connect() as connection:
-            sync = connection.sync_connection
-            driver = None if sync is None else sync.connection.driver_connection
-            if driver is not None and driver.is_closed():
-                # Given back and checked out anew: one that replaces it in place would have the
-                # server's isolation level.
-                await connection.invalidate()
-                continue
-            yield connection
-            return
-
-
-@asynccontextmanager
-async def direct(engine: AsyncEngine, endings: Endings) -> AsyncIterator[AsyncConnection]:
-    """Check out the driver's connection alone; see :func:`_living`.
-
-    ``endings`` are the connections that are being closed, whoever has stopped waiting for that.
     """
     while True:
         driver = _Direct(engine, await engine.raw_connection(), endings)
@@ -180,14 +191,32 @@ async def direct(engine: AsyncEngine, endings: Endings) -> AsyncIterator[AsyncCo
             if driver.closed:
                 await driver.invalidate()
                 continue
-            yield cast("AsyncConnection", driver)
+            yield driver
             return
         finally:
             await driver.close()
 
 
-@asynccontextmanager
-async def begun(connect: Open) -> AsyncIterator[AsyncConnection]:
-    """Check out a connection in a transaction that is committed at the end."""
-    async with _living(connect) as connection, connection.begin():
-        yield connection
+async def direct(engine: AsyncEngine, endings: Endings, work: Work[T]) -> T:
+    """Run work on a connection where each statement is a transaction of its own.
+
+    ``endings`` are the connections that are being closed, whoever has stopped waiting for that.
+    """
+    async with _borrowed(engine, endings) as driver:
+        return await work(cast("AsyncConnection", driver))
+
+
+async def begun(engine: AsyncEngine, endings: Endings, work: Work[T]) -> T:
+    """Run work in a READ COMMITTED transaction; ``endings`` as in :func:`direct`."""
+    async with _borrowed(engine, endings) as driver:
+        await driver.begin()
+        try:
+            result = await work(cast("AsyncConnection", driver))
+        except BaseException as error:
+            failed = error
+        else:
+            await driver.commit()
+            return result
+        # Not in the handler, nor on the way out of a context; see _Direct._run.
+        await driver.roll_back()
+        raise failed

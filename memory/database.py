@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import NullPool
 
 from memory import telemetry
-from memory.connections import AnyRow, Endings, Open, begun, direct, fetch
+from memory.connections import AnyRow, Endings, Way, Work, begun, direct, fetch
 from memory.engines import require_asyncpg
 from memory.errors import InvalidInputError, RetryableError
 from memory.failures import translate
@@ -28,7 +28,6 @@ from memory.failures import translate
 __all__ = ["Access", "AnyRow", "JoinedAccess", "OwnAccess", "fetch"]
 
 T = TypeVar("T")
-Work = Callable[[AsyncConnection], Awaitable[T]]
 
 _ATTEMPTS = 6
 _DRIVER_ERRORS = (
@@ -95,13 +94,8 @@ class OwnAccess:
         self.steered = steered
         self._loop: asyncio.AbstractEventLoop | None = None
         self._endings: Endings = set()
-        # Exact counts need fresh snapshots, whatever the database's default isolation is.
-        several = engine.execution_options(isolation_level="READ COMMITTED").connect
-        self._several: Open = partial(begun, several)
-        self._single: Open = self._several
-        if not pooler:
-            # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
-            self._single = partial(direct, engine, self._endings)
+        # One statement is a transaction without BEGIN and COMMIT, two round trips cheaper.
+        self._single: Way = begun if pooler else direct
 
     async def single(self, work: Work[T]) -> T:
         """See :meth:`Access.single`; retried after a deadlock or a serialization failure."""
@@ -109,7 +103,7 @@ class OwnAccess:
 
     async def several(self, work: Work[T]) -> T:
         """See :meth:`Access.several`; retried after a deadlock or a serialization failure."""
-        return await self._retried(self._several, work)
+        return await self._retried(begun, work)
 
     async def ended(self) -> None:
         """See :meth:`Access.ended`: the end of the loop would cut them off, and the pool log it."""
@@ -131,13 +125,10 @@ class OwnAccess:
             self._endings.clear()
         self._loop = loop
 
-    async def _retried(self, opened: Open, work: Work[T]) -> T:
+    async def _retried(self, way: Way, work: Work[T]) -> T:
         await self._enter_loop()
 
-        async def attempt() -> T:
-            async with opened() as connection:
-                return await work(connection)
-
+        attempt = partial(way, self._engine, self._endings, work)
         for tried in range(1, _ATTEMPTS):
             try:
                 return await _bordered(attempt)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import asyncpg
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -69,6 +71,11 @@ _LOGIN: Final[Mapping[str, str]] = {
     "28P01": "the server refused the login",
     "3D000": "the server has no database of this name",
 }
+# DDL has outdated what was prepared before the transaction: each is prepared anew for the next.
+_OUTDATED: Final = (
+    asyncpg.InvalidCachedStatementError,
+    AsyncAdapt_asyncpg_dbapi.InvalidCachedStatementError,
+)
 # What PgBouncer in transaction mode makes of a statement that was prepared on another server.
 _UNPREPARED: Final = frozenset({"08P01", "26000", "42P05"})
 # A partition's are named after the partition and, where they are indexes only, after the columns.
@@ -88,6 +95,8 @@ def translate(error: Exception) -> MemoryServiceError:
         cause = error.orig
     elif isinstance(error, SQLAlchemyError):
         return StoreUnavailableError("the caller's connection cannot run statements any more")
+    if isinstance(cause, _OUTDATED):
+        return RetryableError(_AGAIN)
     sqlstate = getattr(cause, "sqlstate", None)
     if not isinstance(sqlstate, str):
         # The class tells a refused port from a name that does not resolve; the message may quote.

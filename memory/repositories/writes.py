@@ -102,6 +102,7 @@ _SUPERSEDE: Final = """
 update memory.records as r
 set superseded_at = clock_timestamp(), record_key = coalesce(r.record_key, r.record_id::text)
 where r.tenant_key = $1 and r.record_id = any ($2::uuid[]) and r.superseded_at is null
+returning r.record_id
 """
 
 
@@ -109,14 +110,15 @@ async def supersede(
     connection: AsyncConnection, tenant_key: str, record_ids: Sequence[UUID]
 ) -> bool:
     """Mark these current versions as superseded; false when one of them no longer was current."""
-    result = await connection.exec_driver_sql(_SUPERSEDE, (tenant_key, list(record_ids)))
-    return result.rowcount == len(record_ids)
+    rows = await fetch(connection, _SUPERSEDE, tenant_key, list(record_ids))
+    return len(rows) == len(record_ids)
 
 
 _POSTPONE: Final = """
 update memory.records as r set expires_at = $3
 where r.tenant_key = $1 and r.record_id = any ($2::uuid[])
     and r.expires_at > $4 and r.expires_at < $3
+returning r.record_id
 """
 
 
@@ -129,7 +131,7 @@ async def postpone(
 ) -> int:
     """Have records expire later that would expire before, but after ``now``; count them."""
     values = (tenant_key, list(record_ids), expires_at, now)
-    return (await connection.exec_driver_sql(_POSTPONE, values)).rowcount
+    return len(await fetch(connection, _POSTPONE, *values))
 
 
 _RELATE: Final = """

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncpg
 
 from memory import Memory
+from memory.ids import uuid7
 from memory.stores.postgres import PostgresStore
 from servers import Database
+
+EVE = uuid7()
 
 
 async def test_a_column_that_was_added_or_widened_does_not_disturb_the_readers(
@@ -20,6 +23,8 @@ async def test_a_column_that_was_added_or_widened_does_not_disturb_the_readers(
 
         async def seen() -> object:
             return (
+                # In a transaction, which cannot prepare its statements anew.
+                (await acme.remember(text="Eve", subject_keys="eve", record_id=EVE)).record,
                 await acme.get(record_id=told),
                 await acme.records(),
                 await acme.recall(text="called"),

@@ -10,8 +10,15 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from memory import InstallError, Memory, RetryableError, StoreUnavailableError
+from memory import (
+    InstallError,
+    Memory,
+    RetryableError,
+    StoreUnavailableError,
+    UnknownSourceError,
+)
 from memory.database import OwnAccess, fetch
+from memory.ids import uuid7
 from memory.ports import Subject
 from memory.stores.postgres import PostgresStore
 from memory.urls import normalize_url
@@ -123,6 +130,25 @@ async def test_a_database_with_a_stricter_default_changes_nothing(
         )
         assert sum(receipt.counts.records for receipt in receipts) == 6
     assert "records" not in await rows_of(inspector, tenant)
+
+
+@pytest.mark.parametrize("level", ["AUTOCOMMIT", "REPEATABLE READ", "SERIALIZABLE"])
+async def test_an_engine_with_a_level_of_its_own_changes_nothing(
+    shared: Database, inspector: Connection, tenant: str, level: str
+) -> None:
+    engine = create_async_engine(normalize_url(shared.app_url))
+    own = PostgresStore(engine.execution_options(isolation_level=level))
+    memory = Memory(own, redactor=None, subject_pepper="pepper")
+    told = (await memory.remember(tenant, text=TEXT, subject_keys=PERSON, record_key=KEY)).record
+    newer = (await memory.supersede(tenant, record_id=told, text=TEXT)).record
+    # The version is superseded first, and stands again where the newer one cannot be stored.
+    with raises(UnknownSourceError):
+        await memory.derive(tenant, kind="summary", text=TEXT, sources=uuid7(), record_key=KEY)
+    [current] = await memory.records(tenant)
+    assert current == newer
+    assert (await memory.forget(tenant, subject_key=PERSON)).counts.records == 2
+    assert "records" not in await rows_of(inspector, tenant)
+    await engine.dispose()
 
 
 async def test_a_failure_worth_another_try_is_tried_again_and_others_are_not(
