@@ -8,6 +8,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from memory.database import AnyRow
+from memory.errors import StoreUnavailableError
 from memory.repositories.tenancy import SETTING
 from memory.types import Hit, Record
 
@@ -74,8 +75,7 @@ def record(tenant_key: str, row: AnyRow) -> Record:
         origin=values["origin"],
         kind=values["kind"],
         text=values["text"],
-        # As text, since a host's engine may read JSON in a way of its own.
-        metadata=json.loads(values["metadata"]),
+        metadata=_metadata(values["metadata"]),
         subject_keys=tuple(values["subject_keys"]),
         sources=tuple(values["sources"]),
         redacted=tuple(values["redacted"]),
@@ -88,6 +88,18 @@ def record(tenant_key: str, row: AnyRow) -> Record:
         expires_at=_aware(values["expires_at"]),
         superseded_at=values["superseded_at"],
     )
+
+
+def _metadata(stored: str) -> dict[str, Any]:
+    """Read it as text, since a host's engine may read JSON in a way of its own."""
+    try:
+        found: dict[str, Any] = json.loads(stored)
+    except (ValueError, RecursionError):
+        # Written by raw SQL: numbers of thousands of digits, nested in thousands of arrays.
+        pass
+    else:
+        return found
+    raise StoreUnavailableError("stored metadata is out of Python's range")
 
 
 def _aware(moment: Any) -> Any:

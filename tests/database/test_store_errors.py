@@ -207,3 +207,25 @@ async def test_a_time_beyond_the_calendar_is_an_error_of_ours(
         with raises(StoreUnavailableError):
             await memory.get(tenant, record_id=told)
         assert (await memory.forget(tenant, subject_key="ann")).counts.memories == 1
+
+
+@pytest.mark.parametrize(
+    "metadata", [f'{{"a": {"9" * 5_000}}}', f'{{"a": {"[" * 5_000}{"]" * 5_000}}}'], ids=len
+)
+async def test_metadata_beyond_what_python_reads_is_an_error_of_ours(
+    shared: Database, inspector: Connection, tenant: str, metadata: str
+) -> None:
+    async with opened(shared.app_url) as memory:
+        told = (await memory.remember(tenant, text="a note", subject_keys="ann")).record
+        other = (await memory.remember(tenant, text="a note", subject_keys="bob")).record
+        await inspector.execute(
+            "update memory.records set metadata = $2::text::jsonb where record_id = $1",
+            told.record_id,
+            metadata,
+        )
+        with raises(StoreUnavailableError):
+            await memory.get(tenant, record_id=told)
+        with raises(StoreUnavailableError):
+            _ = [entry async for entry in memory.export(tenant, subject_key="ann")]
+        assert await memory.get(tenant, record_id=other) == other
+        assert (await memory.forget(tenant, subject_key="ann")).counts.memories == 1
