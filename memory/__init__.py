@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from memory import fingerprint, maintenance, redaction, tombstones
-from memory.certifiable import IndexState
+from memory.certifiable import IndexState, Remaining
 from memory.certificates import certificate
 from memory.embedding import HashingEmbedder
 from memory.errors import (
@@ -125,6 +125,7 @@ __all__ = [
     "Redactor",
     "Reembedded",
     "Release",
+    "Remaining",
     "Remembered",
     "Replayed",
     "RetryableError",

@@ -11,7 +11,14 @@ from memory import entries, validation
 from memory.errors import InvalidInputError
 from memory.types import Anchor, Counts, Receipt, Scope, Tombstone
 
-__all__ = ["IndexState", "check_receipt", "checked_anchor", "indexes", "of_one_erasure"]
+__all__ = [
+    "IndexState",
+    "Remaining",
+    "check_receipt",
+    "checked_anchor",
+    "indexes",
+    "of_one_erasure",
+]
 
 # A receipt of these scopes names its people, and one of the first two is about one person alone.
 _ONE: Final[frozenset[Scope]] = frozenset({"subject", "kinds"})
@@ -33,6 +40,23 @@ class IndexState:
     purged: int | None
     purged_at: datetime | None = None
     owed: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remaining:
+    """Records about a person that are there and from before an erasure.
+
+    It was to take those that are ``due``. Of the ``unclear`` ones the evidence does not tell: after
+    an erasure of the person, what is about others too may have been related to the person since;
+    after a sweep that met a hold, what had not expired may have been due by its age.
+
+    >>> from memory import Remaining
+    >>> Remaining(due=0)
+    Remaining(due=0, unclear=0)
+    """
+
+    due: int
+    unclear: int = 0
 
 
 def of_one_erasure(evidence: object) -> tuple[Tombstone, ...]:

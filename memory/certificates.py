@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, date, datetime
 from typing import Final
 
 from memory import certifiable, entries, pages, tombstones, validation
-from memory.certifiable import IndexState
+from memory.certifiable import IndexState, Remaining
 from memory.errors import InvalidInputError
 from memory.types import Anchor, Reason, Receipt, Scope, Tombstone
 
@@ -38,7 +38,7 @@ def certificate(
     receipt: Receipt | None = None,
     indexes: Sequence[IndexState] | None = None,
     deferred: bool | None = None,
-    remaining: int | None = None,
+    remaining: Remaining | None = None,
     anchor: Anchor | None = None,
     controller: str = "",
     reference: str = "",
@@ -51,7 +51,7 @@ def certificate(
     where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
     (:func:`memory.maintenance.purges_of` reads it from the database), and of indexes that are not
     among them by the ``receipt``, which also says what a hold kept; without one, ``deferred`` says
-    whether the erasure still waits for a release, and ``remaining`` how many records of before it
+    whether the erasure still waits for a release, and ``remaining`` which records of before it
     are there (:func:`memory.maintenance.remaining_of`): what a hold had a sweep pass by waits for
     no release. An erasure that is incomplete, or narrower than a person, or of which nobody says
     what is outstanding, gives a page that says so in its title.
@@ -116,7 +116,7 @@ class _Found:
     indexes: tuple[IndexState, ...] | None
     held: int
     waits: bool | None
-    remaining: int | None
+    remaining: Remaining
 
     def _total(self, name: str) -> int:
         return sum(getattr(stone, name) for stone in self.stones)
@@ -131,9 +131,10 @@ class _Found:
                 pages.plural(self.held, "record is", "records are") if self.held else "records are"
             )
             left.append(f"{count} kept by a legal hold, or wait for the end of one")
-        if self.remaining:
-            count = pages.plural(self.remaining, "record", "records")
-            left.append(f"{count} of before it {'is' if self.remaining == 1 else 'are'} there")
+        if self.remaining.due:
+            count = pages.plural(self.remaining.due, "record", "records")
+            are = "is" if self.remaining.due == 1 else "are"
+            left.append(f"{count} of before it {are} there")
         if owing:
             number = pages.plural(len(owing), "external index has", "external indexes have")
             left.append(f"{number} not confirmed that every copy is gone")
@@ -143,6 +144,10 @@ class _Found:
         unsaid = ["a legal hold keeps more"] if self.waits is None else []
         if self.indexes is None:
             unsaid.append("external indexes have purged their copies")
+        if self.remaining.unclear:
+            count = pages.plural(self.remaining.unclear, "record", "records")
+            were = "is there was" if self.remaining.unclear == 1 else "are there were"
+            unsaid.append(f"{count} of before it that {were} to go with it")
         if unsaid:
             said = f"Recorded by the database. Not stated here: whether {', or '.join(unsaid)}."
             return "Certificate of a recorded erasure", said, False
@@ -222,10 +227,12 @@ def _waits(receipt: Receipt | None, deferred: object, unsaid: Scope | None) -> b
     return None if unsaid in _SWEPT and not said else said
 
 
-def _remaining(given: object) -> int | None:
-    if given is None or (isinstance(given, int) and entries.is_count(given)):
-        return given
-    raise InvalidInputError("remaining", "must be a count, or None")
+def _remaining(given: object) -> Remaining:
+    if given is None:
+        return Remaining(due=0)
+    if not isinstance(given, Remaining) or not all(map(entries.is_count, astuple(given))):
+        raise InvalidInputError("remaining", "must be what remaining_of returned, or None")
+    return given
 
 
 def _given(controller: str, reference: str) -> pages.Rows:

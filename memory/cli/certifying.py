@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import typer
 
-from memory.certifiable import IndexState
+from memory.certifiable import IndexState, Remaining
 from memory.certificates import certificate as certified
 from memory.cli.files import anchor_of, written
 from memory.cli.people import Subject, Tenant, subject_key
@@ -68,13 +68,18 @@ def certificate(
             backups_until=backups_until,
         )
     )
-    left = found.deferred or found.remaining > 0 or any(state.owed for state in found.indexes)
+    left = found.deferred or found.remaining.due > 0 or any(state.owed for state in found.indexes)
     if left:
         say("memory: the erasure is not complete, and the page says so")
     unsaid = not found.indexes and any(stone.artefacts for stone in found.stones)
     if unsaid and not left:
         say("memory: no index says that the copies elsewhere are gone, and the page says so")
-    finish(left or unsaid)
+    if found.remaining.unclear and not left:
+        say("memory: no evidence says of all that is there whether it was to go, nor does the page")
+    finish(left or unsaid or found.remaining.unclear > 0)
+
+
+_NONE: Final = Remaining(due=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +89,7 @@ class _Found:
     """The person's other erasures that took something, newest first."""
     indexes: tuple[IndexState, ...] = ()
     deferred: bool = False
-    remaining: int = 0
+    remaining: Remaining = _NONE
 
 
 async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUID | None) -> _Found:
@@ -107,7 +112,7 @@ async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUI
     )
     # What waits for a release is said already.
     remaining = (
-        0 if deferred else await remaining_of(database_url(), subject_key=key, evidence=stones)
+        _NONE if deferred else await remaining_of(database_url(), subject_key=key, evidence=stones)
     )
     return _Found(
         stones=stones,

@@ -8,7 +8,9 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory import certifiable, validation
+from memory.certifiable import Remaining
 from memory.database import fetch
+from memory.errors import InvalidInputError
 from memory.maintenance.walking import Source, opened
 from memory.repositories import tenancy
 from memory.types import Tombstone
@@ -32,29 +34,68 @@ where l.tenant_key = $1 and l.subject_key = $2
 """
 """Links ``l`` of the person ``$2`` to records ``r`` from before ``$3``."""
 
-# A sweep records no request for what a hold has it pass by, and no release completes it.
+# A sweep records no request for what a hold has it pass by, and no release completes it; nor does
+# its tombstone say by which age it went.
 _REMAINING: Final = f"""
-select count(*) as n
-{OLDER}
-and case $4::text
-    when 'tenant' then true
-    when 'retention' then r.expires_at <= $3
-    when 'subject' then r.alone and not l.inherited
-    else false
-end
+with older as materialized (
+    select l.inherited, r.alone, r.expires_at <= $3 as expired
+    {OLDER}
+),
+kept (holds) as materialized (
+    select exists (
+        select from memory.record_subjects as l
+        join memory.record_subjects as k on k.tenant_key = $1 and k.record_id = l.record_id
+        where l.tenant_key = $1 and l.subject_key = $2 and 'hold' = (
+            select d.action from memory.decisions as d
+            where d.tenant_key = $1 and d.subject_hash = k.subject_hash
+                and d.action in ('hold', 'release') and d.at <= $5
+            order by d.seq desc limit 1
+        )
+    )
+),
+judged as (
+    select
+        case $4::text
+            when 'tenant' then true
+            when 'retention' then coalesce(o.expired, false)
+            when 'subject' then o.alone and not o.inherited
+            else false
+        end as due,
+        case $4::text
+            when 'retention' then k.holds
+            when 'subject' then not o.inherited
+            else false
+        end as perhaps
+    from older as o cross join kept as k
+)
+select
+    count(*) filter (where j.due) as due,
+    count(*) filter (where j.perhaps and not j.due) as unclear
+from judged as j
+"""
+# By the hash alone no index leads to a person, but one holds all that is read.
+_MISNAMED: Final = """
+select exists (
+    select from memory.record_subjects as l
+    where l.tenant_key = $1 and l.subject_hash = $3 and l.subject_key <> $2
+) or exists (
+    select from memory.record_subjects as l
+    where l.tenant_key = $1 and l.subject_key = $2 and l.subject_hash <> $3
+) as misnamed
 """
 
 
 async def remaining_of(
     engine_or_url: Source, *, subject_key: str, evidence: Tombstone | Sequence[Tombstone]
-) -> int:
+) -> Remaining:
     """Return how many records about a person this erasure was to take and are there all the same.
 
     What a legal hold had a sweep pass by (:meth:`memory.Memory.forget_tenant`, and what had expired
     for :meth:`memory.Memory.expire`), and what has come back with restored rows. ``evidence`` are
     the tombstones that the erasure left of the person. Erasures of kinds and of single records do
     not say what they took: of these none is counted. As the application's role, or the owner.
-    Raises ``InvalidInputError``.
+    Raises ``InvalidInputError``, also where the records under the tombstones' hash are under
+    another key.
 
     >>> import memory
     >>> from memory import maintenance
@@ -62,16 +103,20 @@ async def remaining_of(
     ...     receipt = await service.forget("shop", subject_key="nobody")
     ...     [stone, *_] = await service.erasure_history("shop", subject_key="nobody")
     >>> await maintenance.remaining_of(url, subject_key="nobody", evidence=stone)
-    0
+    Remaining(due=0, unclear=0)
     """
     person = validation.key(subject_key, "subject_key")
-    first, *_ = certifiable.of_one_erasure(evidence)
+    stones = certifiable.of_one_erasure(evidence)
+    first, last = stones[0], stones[-1]
 
-    async def read(connection: AsyncConnection) -> int:
+    async def read(connection: AsyncConnection) -> Remaining:
         await tenancy.enter(connection, first.tenant_key)
-        values = (first.tenant_key, person, first.erased_at, first.scope)
-        rows = await fetch(connection, _REMAINING, *values)
-        return int(rows[0].n)
+        named = (first.tenant_key, person)
+        if (await fetch(connection, _MISNAMED, *named, first.subject_hash))[0].misnamed:
+            raise InvalidInputError("subject_key", "must be of the person of the tombstones")
+        values = (*named, first.erased_at, first.scope, last.erased_at)
+        [row] = await fetch(connection, _REMAINING, *values)
+        return Remaining(due=row.due, unclear=row.unclear)
 
     async with opened(engine_or_url) as access:
         return await access.several(read)

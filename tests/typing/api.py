@@ -45,6 +45,7 @@ from memory import (
     Redactor,
     Reembedded,
     Release,
+    Remaining,
     Remembered,
     Replayed,
     TenantMemory,
@@ -277,7 +278,7 @@ async def certifies(service: Memory, owner_url: str, receipt: Receipt) -> None:
     )
     assert_type(states, tuple[IndexState, ...])
     left = await memory.maintenance.remaining_of(owner_url, subject_key="p", evidence=stones)
-    assert_type(left, int)
+    assert_type(left, Remaining)
     page = memory.certificate(stones, indexes=states, deferred=False, remaining=left)
     assert_type(page, str)
     page = memory.certificate(

@@ -17,6 +17,7 @@ from memory import (
     Counts,
     IndexState,
     Reason,
+    Remaining,
     Scope,
     Tombstone,
     certificate,
@@ -74,7 +75,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
         ["records are kept by a legal hold, or wait for the end of one"],
     ),
     "kept by a hold that a sweep passed by": (
-        {"evidence": sealed(STONE, scope="tenant"), "indexes": [], "remaining": 2},
+        {"evidence": sealed(STONE, scope="tenant"), "indexes": [], "remaining": Remaining(due=2)},
         "Certificate of an incomplete erasure",
         ["Not complete: 2 records of before it are there"],
     ),
@@ -88,10 +89,30 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
             "evidence": sealed(STONE, scope="tenant"),
             "indexes": [],
             "deferred": False,
-            "remaining": 0,
+            "remaining": Remaining(due=0),
         },
         "Certificate of erasure",
         ["Complete"],
+    ),
+    "of records of which the evidence does not tell": (
+        {
+            "evidence": STONE,
+            "indexes": [],
+            "deferred": False,
+            "remaining": Remaining(due=0, unclear=1),
+        },
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether 1 record of before it that is there was to go with it."],
+    ),
+    "of a sweep that may have passed by more": (
+        {
+            "evidence": sealed(STONE, scope="retention"),
+            "indexes": [],
+            "deferred": False,
+            "remaining": Remaining(due=0, unclear=2),
+        },
+        "Certificate of a recorded erasure",
+        ["Not stated here: whether 2 records of before it that are there were to go with it."],
     ),
     "by a tombstone alone": (
         {"evidence": WITH_COPIES},

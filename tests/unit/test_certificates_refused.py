@@ -10,7 +10,7 @@ import pytest
 
 from certifying import NOW, STONE, receipt
 from chains import anchor, chain, sealed
-from memory import Anchor, Counts, IndexState, InvalidInputError, certificate
+from memory import Anchor, Counts, IndexState, InvalidInputError, Remaining, certificate
 
 OTHER = chain("other", ["a" * 64])[0]
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -28,7 +28,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "receipt",
         {"evidence": sealed(STONE, memories=9), "receipt": receipt(anchor=anchor(STONE))},
     ),
-    "no count of what is left": ("remaining", {"remaining": -1}),
+    "no count of what is left": ("remaining", {"remaining": Remaining(due=-1)}),
+    "a number for what is left": ("remaining", {"remaining": 1}),
     "other counts": ("receipt", {"receipt": receipt(counts=Counts(memories=2))}),
     "other counts of a record's": (
         "receipt",
