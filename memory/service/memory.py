@@ -62,9 +62,15 @@ class Memory(Writing, Reading, Holding, Retaining, Exporting):
     async def close(self) -> None:
         """Close what the store opened; a host's own engine stays open.
 
+        Calls under way go on to their end. Nothing is refused afterwards: a later call opens
+        connections again, which another ``close`` closes.
+
         >>> from memory import Memory
         >>> service = Memory()
+        >>> told = await service.remember("shop", text="Dana moved", subject_keys="dana")
         >>> await service.close()
+        >>> len(await service.records("shop"))
+        1
         """
         await self._store.close()
 

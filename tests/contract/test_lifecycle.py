@@ -88,6 +88,16 @@ async def test_leaving_the_block_closes_and_keeps_the_data(memory_factory, open_
     assert len(await memory_factory().records("acme")) == 1
 
 
+async def test_a_memory_that_was_closed_answers_again(memory_factory):
+    memory = memory_factory()
+    told = await memory.remember("acme", text="x", subject_keys="p")
+    for _ in range(2):
+        await memory.close()
+        assert await memory.records("acme") == [told.record]
+    await memory.close()
+    await memory.close()
+
+
 async def test_two_tenants_through_one_memory_never_mix(memory):
     async def use(tenant):
         bound = memory.for_tenant(tenant)
