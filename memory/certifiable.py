@@ -14,8 +14,9 @@ from memory.types import Anchor, Counts, Receipt, Scope, Tombstone
 __all__ = [
     "IndexState",
     "Remaining",
-    "check_receipt",
+    "check_fit",
     "checked_anchor",
+    "checked_receipt",
     "indexes",
     "of_one_erasure",
 ]
@@ -59,10 +60,10 @@ class Remaining:
     unclear: int = 0
 
 
-def of_one_erasure(evidence: object) -> tuple[Tombstone, ...]:
+def of_one_erasure(evidence: object, receipt: Receipt | None = None) -> tuple[Tombstone, ...]:
     """Return the tombstones, oldest first: of one erasure and one person, each as it was digested.
 
-    Raises ``InvalidInputError``.
+    A receipt says of which erasure, where the person has several. Raises ``InvalidInputError``.
     """
     given = (evidence,) if isinstance(evidence, Tombstone) else evidence
     if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
@@ -74,20 +75,33 @@ def of_one_erasure(evidence: object) -> tuple[Tombstone, ...]:
         rule = entries.broken_rule(stone)
         if rule:
             raise InvalidInputError("evidence", rule)
-    of = {(stone.tenant_key, stone.erasure_id, stone.subject_hash) for stone in stones}
-    if len(of) != 1 or len({stone.seq for stone in stones}) != len(stones):
-        raise InvalidInputError("evidence", "must be of one erasure and of one person, each once")
+    people = {(stone.tenant_key, stone.subject_hash) for stone in stones}
+    if len(people) != 1 or len({stone.seq for stone in stones}) != len(stones):
+        raise InvalidInputError("evidence", "must be of one person, each tombstone once")
+    if receipt is not None:
+        stones = [stone for stone in stones if stone.erasure_id == receipt.erasure_id]
+        if not stones:
+            raise InvalidInputError("receipt", "must be of the same erasure as the tombstones")
+    if len({stone.erasure_id for stone in stones}) != 1:
+        raise InvalidInputError("evidence", "must be of one erasure, or come with its receipt")
     return tuple(sorted(stones, key=lambda stone: stone.seq))
 
 
-def check_receipt(receipt: object, stones: Sequence[Tombstone]) -> None:
-    """Raise ``InvalidInputError`` unless these tombstones may be of the receipt's erasure."""
+def checked_receipt(receipt: object) -> Receipt | None:
+    """Return what is a receipt of something that was done; raise ``InvalidInputError``."""
     if receipt is None:
-        return
+        return None
     if not isinstance(receipt, Receipt) or not _is_sound(receipt):
         raise InvalidInputError("receipt", "must be a receipt")
     if receipt.dry_run:
         raise InvalidInputError("receipt", "must not be a dry run's: nothing was erased")
+    return receipt
+
+
+def check_fit(receipt: Receipt | None, stones: Sequence[Tombstone]) -> None:
+    """Raise ``InvalidInputError`` unless these tombstones may be of the receipt's erasure."""
+    if receipt is None:
+        return
     if any(_of(stone) != _of(receipt) for stone in stones):
         raise InvalidInputError("receipt", "must be of the same erasure as the tombstones")
     if receipt.scope in _NAMED and stones[-1].subject_hash not in receipt.subject_hashes:

@@ -48,7 +48,8 @@ def certificate(
     """Return an HTML page, to be printed on one sheet of A4, that says what was erased.
 
     ``evidence`` are the tombstones that one erasure left of one person: most often one, several
-    where a hold or a sweep spread it over transactions. What is outstanding is said by ``indexes``
+    where a hold or a sweep spread it over transactions. With a ``receipt`` it may be all that the
+    person has: those of the receipt's erasure are taken. What is outstanding is said by ``indexes``
     (:func:`memory.maintenance.purges_of` reads it from the database), and of indexes that are not
     among them by the ``receipt``, which also says what a hold kept; without one, ``deferred`` says
     whether the erasure still waits for a release, and ``remaining`` which records of before it
@@ -63,21 +64,23 @@ def certificate(
     The page names the person by the hash, holds no content, and fetches nothing. It states what
     the database recorded, not that a law was met.
 
-    Raises ``InvalidInputError``: for a dry run, which erased nothing; for tombstones that are not
-    of one erasure and one person, or whose digest is not that of their fields; for a receipt of
-    another erasure or person, or with another digest at its anchor or other counts; for a state of
-    an index that is none; and for an anchor that does not fit.
+    Raises ``InvalidInputError``: for a dry run, which erased nothing; for tombstones of several
+    people, of several erasures without a receipt, or whose digest is not that of their fields; for
+    a receipt of another erasure or person, or with another digest at its anchor or other counts;
+    for a state of an index that is none; and for an anchor that does not fit.
 
     >>> import memory
     >>> shop = memory.Memory().for_tenant("shop")
+    >>> earlier = await shop.forget(subject_key="customer:dana")
     >>> receipt = await shop.forget(subject_key="customer:dana")
     >>> stones = await shop.erasure_history(subject_key="customer:dana")
     >>> page = memory.certificate(stones, receipt=receipt, reference="case 4711")
     >>> "<h1>Certificate of erasure</h1>" in page
     True
     """
-    stones = certifiable.of_one_erasure(evidence)
-    certifiable.check_receipt(receipt, stones)
+    receipt = certifiable.checked_receipt(receipt)
+    stones = certifiable.of_one_erasure(evidence, receipt)
+    certifiable.check_fit(receipt, stones)
     found = _Found(
         stones=stones,
         anchor=certifiable.checked_anchor(anchor, stones[-1]),

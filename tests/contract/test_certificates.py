@@ -43,6 +43,26 @@ async def test_a_certificate_says_how_far_an_erasure_has_come(memory_factory, pl
     assert proof.tombstones == tuple(stones)
 
 
+async def test_a_receipt_takes_the_tombstones_of_its_erasure_from_all_of_the_person(
+    acme, bystander
+):
+    receipts = []
+    for _ in range(2):
+        await acme.remember(text="x", subject_keys=ANN)
+        receipts.append(await acme.forget(subject_key=ANN))
+    stones = await acme.erasure_history(subject_key=ANN)
+    for stone, receipt in zip(stones, reversed(receipts), strict=True):
+        page = certificate(stones, receipt=receipt)
+        assert page == certificate(stone, receipt=receipt)
+        assert stone.digest in page
+    with pytest.raises(InvalidInputError, match="come with its receipt"):
+        certificate(stones)
+    await acme.forget(subject_key=BOB)
+    everybody = await acme.erasure_history()
+    with pytest.raises(InvalidInputError, match="one person"):
+        certificate(everybody, receipt=receipts[0])
+
+
 async def test_what_a_hold_keeps_is_certified_once_it_is_released(acme, operator, bystander):
     both = await acme.remember(text="x", subject_keys=ANN)
     await acme.remember(text="y", subject_keys=ANN)

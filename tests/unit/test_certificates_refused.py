@@ -13,12 +13,23 @@ from chains import anchor, chain, sealed
 from memory import Anchor, Counts, IndexState, InvalidInputError, Remaining, certificate
 
 OTHER = chain("other", ["a" * 64])[0]
+LATER = chain("shop", ["a" * 64, "a" * 64])[1]
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "no tombstone": ("evidence", {"evidence": []}),
     "a receipt alone": ("evidence", {"evidence": receipt()}),
     "a receipt among tombstones": ("evidence", {"evidence": [receipt()]}),
     "two people": ("evidence", {"evidence": [STONE, sealed(STONE, seq=2, subject_hash="b" * 64)]}),
     "two tenants": ("evidence", {"evidence": [STONE, sealed(OTHER, seq=2)]}),
+    "two erasures": ("evidence", {"evidence": chain("shop", ["a" * 64, "a" * 64])}),
+    "one of two that was edited": (
+        "evidence",
+        {"evidence": [STONE, replace(LATER, memories=9)], "receipt": receipt()},
+    ),
+    "two people and the receipt of one": (
+        "evidence",
+        {"evidence": [STONE, sealed(LATER, subject_hash="b" * 64)], "receipt": receipt()},
+    ),
+    "a receipt of neither": ("receipt", {"evidence": [STONE, LATER], "receipt": receipt(OTHER)}),
     "one twice": ("evidence", {"evidence": [STONE, STONE]}),
     "an edited one": ("evidence", {"evidence": replace(STONE, memories=9)}),
     "a dry run": ("receipt", {"receipt": receipt(dry_run=True, complete=False)}),
