@@ -111,7 +111,8 @@ def verifying(anchor: str) -> list[str]:
     """Return how to verify what a certificate says, without the database."""
     return [
         'The file of this page has a line that begins with {"type":"tombstone". Its digest is that'
-        " of its fields: docs/verify.md says how to compute it in a few lines of Python.",
+        " of its fields; a few lines of Python compute it: docs/verify.md in the source of the"
+        " package erasable-memory.",
         "Kept outside the database, position and digest vouch for the whole chain up to here: give"
         " them with an exported stream of tombstones to",
         Code(f"memory tombstones verify FILE --anchor {anchor}"),
