@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,9 +15,9 @@ from memory import Memory, tombstones
 from memory.stores.postgres import PostgresStore
 from restores import backup, damage
 from servers import Database
+from terminals import MAIN, environment, piped
 
 PLANTED = ("planted-tenant", "planted-person", "planted text", "planted-pepper")
-MAIN = [sys.executable, "-m", "memory.cli"]
 
 
 def run(
@@ -26,23 +25,10 @@ def run(
     url: str | None = None,
     pepper: str | None = "planted-pepper",
     given: bytes = b"",
-    program: Sequence[str] = MAIN,
+    program: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[bytes]:
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
-    environment |= {"COLUMNS": "200"}
-    if url is not None:
-        environment["MEMORY_DATABASE_URL"] = url
-    if pepper is not None:
-        environment["MEMORY_SUBJECT_PEPPER"] = pepper
-    done = subprocess.run(
-        [*program, *map(str, arguments)],
-        env=environment,
-        input=given,
-        capture_output=True,
-        timeout=60,
-    )
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
-    return done
+    env = environment(url, pepper) | {"COLUMNS": "200"}
+    return piped(*arguments, env=env, given=given, program=program)
 
 
 def silent(done: subprocess.CompletedProcess[bytes]) -> bool:
@@ -69,7 +55,7 @@ async def test_a_restore_is_replayed_from_the_command_line(
     file = tmp_path / "tombstones.jsonl"
     with backup(database) as restored:
         await forgotten(database, "planted-person")
-        done = run("tombstones", "export", "--output", file, url=database.owner_url)
+        done = run("tombstones", "export", "--output", file, url=database.owner_url, program=MAIN)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
@@ -143,7 +129,7 @@ async def test_a_broken_stream_or_a_passed_anchor_is_refused(
 
 async def test_check_says_what_is_wrong_and_what_to_do(database: Database, tmp_path: Path) -> None:
     await told(database, "planted-person")
-    sound = run("check", url=database.owner_url)
+    sound = run("check", url=database.owner_url, program=MAIN)
     assert (sound.returncode, sound.stdout) == (0, b"5 rows of 1 tenants looked at\n")
     damage(database, "delete from memory.postings")
     done = run("check", url=database.owner_url)
@@ -163,7 +149,7 @@ async def test_verify_says_whether_the_installation_is_whole(database: Database)
     # The tests' role that bypasses row level security is a user of this installation.
     with psycopg.connect(database.superuser_url) as superuser:
         superuser.execute(f"drop owned by {database.role('bypass')}")
-    done = run("verify", url=database.superuser_url)
+    done = run("verify", url=database.superuser_url, program=MAIN)
     assert (done.returncode, done.stderr) == (0, b""), done.stdout
     assert b" 0 broken" in done.stdout
     with psycopg.connect(database.superuser_url) as superuser:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 from rawsql import Connection
 from servers import Database
+from terminals import MAIN, environment, piped
 
 
-def run(*arguments: str, url: str) -> tuple[int, str, str]:
-    environment = {**os.environ, "MEMORY_DATABASE_URL": url, "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-m", "memory.cli", "indexes", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
+def run(*arguments: str, url: str, program: Sequence[str] = ()) -> tuple[int, str, str]:
+    env = environment(url) | {"COLUMNS": "200"}
+    done = piped("indexes", *arguments, env=env, program=program)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def listed(url: str) -> list[dict[str, Any]]:
@@ -41,7 +33,7 @@ async def test_an_index_is_built_listed_maintained_and_dropped(
     assert (code, err) == (0, "")  # no bar where nobody looks
     (built,) = json.loads(out)["indexes"]
     assert (built["name"], built["dimensions"], built["m"]) == ("records_hnsw_3", 3, 8)
-    code, out, _ = run("build", "3", "--halfvec", url=url)
+    code, out, _ = run("build", "3", "--halfvec", url=url, program=MAIN)
     assert code == 0
     assert "records_hnsw_3_half" in out
     code, out, _ = run("maintain", url=url)

@@ -16,7 +16,7 @@ import pytest
 from memory import Memory
 from memory.stores.postgres import PostgresStore
 from servers import Database
-from terminals import environment, on_terminal, piped, terminal
+from terminals import MAIN, environment, on_terminal, piped, terminal
 
 PLANTED = ("planted-person", "planted-bystander", "planted text", "planted-pepper")
 
@@ -64,7 +64,8 @@ async def test_an_erasure_shows_first_asks_and_leaves_the_neighbour(told: Databa
     assert "Would be erased" in shown.text
     assert "nothing was done" in shown.text
     assert rows(told, "planted-person") == before
-    shown = on_terminal(*command, env=env(told), answers={"Erase 2 records? [y/N]": "y"})
+    answers = {"Erase 2 records? [y/N]": "y"}
+    shown = on_terminal(*command, env=env(told), answers=answers, program=MAIN)
     assert shown.code == 0, shown.text
     assert shown.text.count("other people touched") == 2
     # What was typed is on the command line, which the terminal of this test does not show.
@@ -164,7 +165,7 @@ async def test_an_export_that_is_ended_leaves_nothing_behind(
 
 async def test_a_pipeline_erases_what_an_earlier_dry_run_showed_or_nothing(told: Database) -> None:
     command = ("forget", "shop", "planted-person")
-    done = piped(*command, "--dry-run", "--json", env=env(told))
+    done = piped(*command, "--dry-run", "--json", env=env(told), program=MAIN)
     assert done.returncode == 0
     digest = json.loads(done.stdout)["plan"]["closure"]
     async with opened(told) as service:
@@ -182,7 +183,7 @@ async def test_a_pipeline_erases_what_an_earlier_dry_run_showed_or_nothing(told:
 async def test_a_hold_keeps_until_an_operator_releases(told: Database) -> None:
     before = rows(told, "planted-bystander")
     person = ("shop", "planted-person")
-    shown = on_terminal("hold", *person, env=env(told))
+    shown = on_terminal("hold", *person, env=env(told), program=MAIN)
     assert (shown.code, silent(shown.text)) == (0, True)
     assert ": hold at " in shown.text
     kept = piped("forget", *person, "--yes", "--json", env=env(told))
@@ -220,7 +221,7 @@ async def test_a_blocked_person_is_readmitted_by_an_operator(told: Database) -> 
 async def test_history_names_people_by_hash_and_finds_one_of_them(told: Database) -> None:
     for person in ("planted-person", "planted-bystander"):
         assert piped("forget", "shop", person, "--yes", env=env(told)).returncode == 0
-    shown = on_terminal("history", "shop", env=env(told))
+    shown = on_terminal("history", "shop", env=env(told), program=MAIN)
     assert (shown.code, silent(shown.text)) == (0, True)
     assert "subject_request" in shown.text
     every = json.loads(piped("history", "shop", "--json", env=env(told)).stdout)["tombstones"]

@@ -12,7 +12,7 @@ import pytest
 from memory import Memory, PartialErasureError
 from memory.stores.postgres import PostgresStore
 from servers import Database
-from terminals import environment, on_terminal, piped, terminal
+from terminals import MAIN, environment, on_terminal, piped, terminal
 
 # What docs/cli.md tells a host to write; this index keeps its vectors in a directory.
 HOST = """
@@ -75,7 +75,8 @@ async def test_without_an_index_it_shows_what_is_owed_and_who_can_settle_it(
     assert "vectors" in shown.text
     assert "no index is plugged in: let the host's worker" in shown.text
     assert "planted" not in shown.text
-    done = piped("purge", "--all-tenants", "--json", env=environment(database.owner_url))
+    owner = environment(database.owner_url)
+    done = piped("purge", "--all-tenants", "--json", env=owner, program=MAIN)
     assert done.returncode == 1
     [owed] = json.loads(done.stdout)["owed"]
     assert (owed["adapter"], owed["artefacts"], owed["attempts"]) == ("vectors", 2, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from memory import Memory, embedded
 from memory.stores.postgres import PostgresStore
 from servers import Database
-from terminals import environment, on_terminal, piped
+from terminals import MAIN, environment, on_terminal, piped
 
 GONE, STAYS = "Planted words about Dana by the river", "Planted words about Bob in the hills"
 
@@ -23,7 +23,7 @@ async def test_a_superusers_scrub_is_complete_and_its_proof_shows_no_line(tmp_pa
             await service.forget("shop", subject_key="customer:dana")
         env = environment(server.superuser_url)
         proof = ("--verify", str(needles), "--data-directory", server.data_directory)
-        shown = on_terminal("scrub", *proof, env=env)
+        shown = on_terminal("scrub", *proof, env=env, program=MAIN)
         assert shown.code == 0, shown.text
         assert "of 1 lines 1 were found before, 0 after" in shown.text
         assert "complete" in shown.text

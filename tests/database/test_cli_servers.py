@@ -13,7 +13,7 @@ import pytest
 from memory import Memory
 from memory.stores.postgres import PostgresStore
 from servers import Database, Postgres
-from terminals import environment, on_terminal, piped, terminal
+from terminals import MAIN, environment, on_terminal, piped, terminal
 
 HOST = """
 from memory import HashingEmbedder
@@ -48,7 +48,7 @@ def test_upgrade_installs_and_what_is_not_installed_says_so(server: Postgres) ->
             assert b"run alembic upgrade head" in done.stderr
         refused = piped("upgrade", "--revision", "memory_9999", env=env)
         assert (refused.returncode, b"Alembic refuses" in refused.stderr) == (3, True)
-        shown = on_terminal("upgrade", env=env)
+        shown = on_terminal("upgrade", env=env, program=MAIN)
         assert shown.code == 0
         assert "the schema is at revision memory_00" in shown.text
         done = piped("upgrade", "--json", env=env)
@@ -156,7 +156,7 @@ def test_a_server_runs_until_it_is_interrupted(tmp_path: Path, key: str) -> None
 
 
 def test_serving_tells_programs_where_and_refuses_what_it_cannot(tmp_path: Path) -> None:
-    with terminal("serve", "--json", env=environment(), columns=500) as shown:
+    with terminal("serve", "--json", env=environment(), columns=500, program=MAIN) as shown:
         shown.expect("ends it")
         found = json.loads(shown.text.splitlines()[0])
         urls = {"url", "operator_url", "owner_url", "superuser_url"}

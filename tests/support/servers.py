@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -18,6 +17,7 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
+import forked
 from memory import embedded
 from partitions import migrate_partitioned
 from processes import eventually, require, supervised
@@ -216,17 +216,11 @@ def run_alembic(*arguments: str, url: str | None = None, cwd: Path = ROOT) -> st
     environment = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
     if url is not None:
         environment["MEMORY_DATABASE_URL"] = url
-    done = subprocess.run(
-        [sys.executable, "-m", "alembic", *arguments],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = forked.run("alembic", arguments, env=environment, cwd=cwd, timeout=120)
     if done.returncode:
-        raise AssertionError(f"alembic {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
+        said = (done.stdout + done.stderr).decode()
+        raise AssertionError(f"alembic {' '.join(arguments)} failed:\n{said}")
+    return done.stdout.decode()
 
 
 @contextlib.contextmanager

@@ -18,6 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import forked
+
+# What a test gives as ``program`` where the start itself is to be met.
 MAIN = (sys.executable, "-m", "memory.cli")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _SECONDS = 60
@@ -38,16 +41,16 @@ def piped(
     *arguments: str | Path,
     env: Mapping[str, str],
     given: bytes = b"",
-    program: Sequence[str] = MAIN,
+    program: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command without a terminal, as a pipeline does."""
-    done = subprocess.run(
-        [*program, *map(str, arguments)],
-        env=dict(env),
-        input=given,
-        capture_output=True,
-        timeout=_SECONDS,
-    )
+    """Run a command without a terminal, as a pipeline does; forked unless a program is given."""
+    words = [*program, *map(str, arguments)]
+    if program:
+        done = subprocess.run(
+            words, env=dict(env), input=given, capture_output=True, timeout=_SECONDS
+        )
+    else:
+        done = forked.run("memory.cli", words, env=env, given=given, timeout=_SECONDS)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done
 
@@ -56,7 +59,7 @@ def piped(
 class Terminal:
     """A running command and the terminal it is on; ``text`` is what it has shown, undecorated."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | forked.Forked
     screen: int
     raw: bytes = b""
     code: int | None = None
@@ -110,18 +113,12 @@ class Terminal:
 
 @contextlib.contextmanager
 def terminal(
-    *arguments: str, env: Mapping[str, str], program: Sequence[str] = MAIN, columns: int = 120
+    *arguments: str, env: Mapping[str, str], program: Sequence[str] = (), columns: int = 120
 ) -> Iterator[Terminal]:
-    """Start a command as a shell would, on a terminal of its own."""
+    """Start a command as a shell would, on a terminal of its own; forked as :func:`piped` does."""
     screen, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    process = subprocess.Popen(
-        [*program, *arguments],
-        env={**env, "TERM": "xterm-256color"},
-        close_fds=True,
-        preexec_fn=lambda: _enter(inside),
-        pass_fds=(inside,),
-    )
+    process = _started(inside, [*program, *arguments], {**env, "TERM": "xterm-256color"}, program)
     os.close(inside)
     try:
         yield Terminal(process=process, screen=screen)
@@ -130,6 +127,20 @@ def terminal(
             process.kill()
             process.wait()
         os.close(screen)
+
+
+def _started(
+    inside: int, words: Sequence[str], env: Mapping[str, str], program: Sequence[str]
+) -> subprocess.Popen[bytes] | forked.Forked:
+    if not program:
+        return forked.start("memory.cli", words, [inside] * 3, env=env, terminal=True)
+    return subprocess.Popen(
+        words,
+        env=env,
+        close_fds=True,
+        preexec_fn=lambda: _enter(inside),
+        pass_fds=(inside,),
+    )
 
 
 def _enter(inside: int) -> None:
@@ -145,7 +156,7 @@ def on_terminal(
     *arguments: str,
     env: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
-    program: Sequence[str] = MAIN,
+    program: Sequence[str] = (),
 ) -> Terminal:
     """Run a command to its end, answering what it asks."""
     with terminal(*arguments, env=env, program=program) as shown:

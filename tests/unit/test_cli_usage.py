@@ -12,7 +12,7 @@ from rich.console import Console
 from memory.cli import printing
 from memory.cli.app import app
 from memory.cli.printing import say, table
-from terminals import environment, on_terminal, piped
+from terminals import MAIN, environment, on_terminal, piped
 
 ENV = environment(url=None, pepper=None)
 _PYTHON = (sys.executable, "-c")
@@ -74,7 +74,7 @@ def test_each_command_has_a_short_help_on_a_terminal(name: tuple[str, ...], said
 
 
 def test_without_arguments_the_commands_are_listed() -> None:
-    shown = on_terminal(env=ENV)
+    shown = on_terminal(env=ENV, program=MAIN)
     assert shown.code == 2
     for name in NAMES:
         assert name[0] in shown.text
@@ -85,7 +85,7 @@ def test_without_arguments_the_commands_are_listed() -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert piped("--version", env=ENV).stdout.startswith(b"erasable-memory 0.")
+    assert piped("--version", env=ENV, program=MAIN).stdout.startswith(b"erasable-memory 0.")
 
 
 @pytest.mark.parametrize(
