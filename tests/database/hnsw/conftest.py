@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
@@ -13,6 +14,7 @@ from memory.maintenance.indexes import build_index
 from memory.stores.postgres import meaning
 from nearest import DIMENSIONS, FEW, ROWS, exact
 from rawsql import Connection
+from restores import backup
 from servers import Database, Postgres
 
 
@@ -22,16 +24,27 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meaning, "FEW", FEW)
 
 
-@pytest.fixture
-async def place(server: Postgres) -> AsyncIterator[Database]:
+@pytest.fixture(scope="package")
+def crowd(server: Postgres) -> Iterator[Database]:
     """Two tenants in one index, one of 98 % and one of 2 %, which is more than a few."""
     with server.migrated() as database:
-        connection = await asyncpg.connect(database.superuser_url)
-        await clusters.prepare(connection, DIMENSIONS, centres=40)
-        await clusters.fill(connection, {"acme": 0.98, "other": 0.02}, ROWS, centres=40)
-        await connection.close()
-        await build_index(database.owner_url, dimensions=DIMENSIONS)
+        asyncio.run(_crowd(database))
         yield database
+
+
+async def _crowd(database: Database) -> None:
+    connection = await asyncpg.connect(database.superuser_url)
+    await clusters.prepare(connection, DIMENSIONS, centres=40)
+    await clusters.fill(connection, {"acme": 0.98, "other": 0.02}, ROWS, centres=40)
+    await connection.close()
+    await build_index(database.owner_url, dimensions=DIMENSIONS)
+
+
+@pytest.fixture
+def place(crowd: Database) -> Iterator[Database]:
+    """A copy of the crowd and its index, which the test may change."""
+    with backup(crowd) as copied:
+        yield copied
 
 
 @pytest.fixture
