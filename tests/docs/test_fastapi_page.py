@@ -87,11 +87,12 @@ async def page(database: Database) -> Any:
     blocks = PAGE.blocks("python")
     [engine] = [block for block in blocks if block.code.startswith("engine =")]
     [models] = [block for block in blocks if "class Ticket" in block.code]
+    [joined] = [block for block in blocks if "def memory_in" in block.code]
     [depends] = [block for block in blocks if "Depends" in block.code]
     imports = "from memory import Memory, PostgresStore\n"
-    definitions = models.code[: models.code.index("async with sessions")]
+    definitions = joined.code[: joined.code.index("async with sessions")]
     imports += "from sqlalchemy.ext.asyncio import create_async_engine\n"
-    for code in (imports, engine.code, definitions, depends.code):
+    for code in (imports, engine.code, models.code, definitions, depends.code):
         run(code, name="fastapi.md", line=1, names=names)
     yield SimpleNamespace(**names)
     await names["engine"].dispose()
