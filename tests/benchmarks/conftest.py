@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,17 +11,22 @@ from typing import Any
 
 import pytest
 
+from servers import Postgres
+
 
 @pytest.fixture
-def quick_run(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
-    """Runs a script of this folder with ``--quick`` and returns its figures."""
+def quick_run(tmp_path: Path, server: Postgres) -> Callable[..., dict[str, Any]]:
+    """Runs a script of this folder with ``--quick`` and returns its figures.
 
-    def run(script: str) -> dict[str, Any]:
+    On the server under test, or for ``own_server`` on one of its own, as a benchmark runs.
+    """
+
+    def run(script: str, *, own_server: bool = False) -> dict[str, Any]:
         file = tmp_path / "figures.json"
         path = str(Path(__file__).with_name(script))
         command = [sys.executable, path, "--quick", "--json", str(file)]
-        given = os.environ.get("MEMORY_DATABASE_URL") or os.environ.get("DATABASE_URL")
-        command += ["--database", given] if given else []
+        if not own_server:
+            command += ["--database", server.url("superuser", "postgres")]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stderr == ""

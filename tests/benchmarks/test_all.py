@@ -10,7 +10,7 @@ VERBS = {"remember", "ingest", "recall one person", "recall the tenant", "erase"
 
 
 def test_a_quick_run_compares_and_finds_nothing_left(
-    quick_run: Callable[[str], dict[str, Any]],
+    quick_run: Callable[..., dict[str, Any]],
 ) -> None:
     found = quick_run("all.py")
     assert found["speed"]["verbs"].keys() == VERBS

@@ -10,8 +10,8 @@ BULK = {"ours_us_per_row", "raw_us_per_row", "share_of_raw_rate", "at_least"}
 LARGE = {"ours_us_per_row", "raw_us_per_row", "ratio", "at_most_us_per_row"}
 
 
-def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
-    found = quick_run("core.py")
+def test_a_quick_run_reports_every_figure(quick_run: Callable[..., dict[str, Any]]) -> None:
+    found = quick_run("core.py", own_server=True)
     for verb in ("remember", "recall", "forget"):
         alike = {"ratio_tables_alike"} if verb != "recall" else set()
         assert found[verb].keys() == SMALL | alike

@@ -25,7 +25,7 @@ EVERYWHERE = {
 }
 
 
-def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
+def test_a_quick_run_reports_every_figure(quick_run: Callable[..., dict[str, Any]]) -> None:
     found = quick_run("growth.py")
     by_name = found["verbs"]
     assert {name for name, points in by_name.items() if len(points) == 2} == EVERYWHERE | {

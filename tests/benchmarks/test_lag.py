@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def test_a_quick_run_sees_every_erasure_arrive(quick_run: Callable[[str], dict[str, Any]]) -> None:
+def test_a_quick_run_sees_every_erasure_arrive(quick_run: Callable[..., dict[str, Any]]) -> None:
     found = quick_run("lag.py")
     assert found.keys() == {"idle", "writing"}
     for figures in found.values():

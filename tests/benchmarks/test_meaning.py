@@ -8,7 +8,7 @@ from typing import Any
 CHOSEN = {"recall", "through_index", "ours_ms", "raw_ms", "ratio"}
 
 
-def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
+def test_a_quick_run_reports_every_figure(quick_run: Callable[..., dict[str, Any]]) -> None:
     found = quick_run("meaning.py")
     assert found["by_person"]["growth_buffers"] <= found["by_person"]["at_most"]
     assert found["across"].keys() == {"t0.1", "t1", "t10", "t90"}

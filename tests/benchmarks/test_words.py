@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def test_a_quick_run_reports_every_figure(quick_run: Callable[[str], dict[str, Any]]) -> None:
+def test_a_quick_run_reports_every_figure(quick_run: Callable[..., dict[str, Any]]) -> None:
     found = quick_run("words.py")
     assert found["sizes"] == {"small": 60, "middle": 90, "large": 0}
     asked = {
