@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -25,7 +26,19 @@ _PLANNING = {
 }
 
 
-class _PooledConnection(asyncpg.Connection):
+_FAREWELL = 2.0  # seconds, as long as SQLAlchemy gives a connection that it terminates
+
+
+class _Connection(asyncpg.Connection):
+    """A connection that closes in time, though the server does not answer any more."""
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        # It is aborted where it is not closed in time, and then there is nothing left to do.
+        with suppress(TimeoutError):
+            await super().close(timeout=_FAREWELL if timeout is None else timeout)
+
+
+class _PooledConnection(_Connection):
     """A connection through PgBouncer in transaction mode: nothing happens outside BEGIN.
 
     SQLAlchemy sets type codecs on connect, which looks types up; outside a transaction the parse
@@ -37,6 +50,7 @@ class _PooledConnection(asyncpg.Connection):
             await super().set_type_codec(*args, **options)
 
 
+_STEERED = {"connection_class": _Connection, "server_settings": _PLANNING}
 _UNPREPARED = {
     "connection_class": _PooledConnection,
     "prepared_statement_cache_size": 0,
@@ -67,7 +81,7 @@ def open_engine(
         # SQLAlchemy takes 0, and -1 as an overflow, for as many as it likes; here a bound is one.
         pool_size=5 if pool_size is None else limit(pool_size, "pool_size"),
         max_overflow=10 if max_overflow is None else limit(max_overflow, "max_overflow", least=0),
-        connect_args=_UNPREPARED if pooler else {"server_settings": _PLANNING},
+        connect_args=_UNPREPARED if pooler else _STEERED,
     )
 
 

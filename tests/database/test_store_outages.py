@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from memory.urls import normalize_url
 from rawsql import Connection, act
 from refusing import PERSON, TEXT, VERBS, WRITES, opened, raises
 from servers import Database
+from silenced import silenced
 from stores import rows_of
 
 
@@ -145,3 +147,23 @@ async def test_a_connection_that_replaces_one_that_died_has_the_level_of_the_oth
             await inspector.execute("select pg_terminate_backend($1, 5000)", pid)
         assert (await memory.forget(tenant, subject_key=PERSON)).counts.records == 1
     assert "records" not in await rows_of(inspector, tenant)
+
+
+async def test_a_server_that_fell_silent_keeps_neither_a_call_from_ending_nor_a_store_from_closing(
+    shared: Database, tenant: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with silenced(shared, tmp_path) as (url, answers):
+        memory = Memory(PostgresStore(url, pool_size=3), redactor=None, subject_pepper="pepper")
+        await asyncio.gather(*(memory.records(tenant) for _ in range(3)))
+        answers.clear()
+        for verb in ("get", "forget"):
+            call = asyncio.ensure_future(VERBS[verb](memory, tenant))
+            await asyncio.sleep(0.05)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(call, 20)
+        await asyncio.wait_for(memory.close(), 20)
+        answers.set()
+        assert await memory.records(tenant) == []
+        await memory.close()
+    assert caplog.text == ""
