@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final, get_args
@@ -15,7 +15,7 @@ from memory.fingerprint import TOMBSTONE_FORMAT, tombstone_digest
 from memory.plain import plain
 from memory.types import Reason, Scope, Tombstone
 
-__all__ = ["MAX_LINE", "broken_rule", "is_blank", "is_count", "is_hash", "parsed", "tombstone"]
+__all__ = ["MAX_LINE", "broken_rule", "filled", "is_count", "is_hash", "parsed", "tombstone"]
 
 MAX_LINE: Final = 8_192
 """The longest line that is read, in characters or bytes; a tombstone's takes a third of it."""
@@ -113,9 +113,14 @@ def _is_key(value: object) -> bool:
     )
 
 
-def is_blank(text: object) -> bool:
-    """Return whether a line has nothing on it."""
-    return isinstance(text, str | bytes) and not text.strip()
+def filled(lines: object) -> Iterator[str | bytes]:
+    """Return the lines that have something on them; raise ``InvalidInputError`` where none can be.
+
+    An asynchronous generator, as of an export, is none to be iterated here.
+    """
+    if not isinstance(lines, Iterable):
+        raise InvalidInputError("tombstones", "must be lines: an open file, or a list")
+    return (text for text in lines if not (isinstance(text, str | bytes) and not text.strip()))
 
 
 def is_hash(value: object) -> bool:

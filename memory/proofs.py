@@ -116,7 +116,7 @@ def _verified(lines: Iterable[str | bytes]) -> Iterator[Tombstone]:
 
     A stream says with its first line that it is one, and is then held to its end.
     """
-    rest = (text for text in lines if not entries.is_blank(text))
+    rest = entries.filled(lines)
     for text in rest:
         if entries.parsed(text, 1).get("type") == "stream":
             yield from tombstones.read(chain([text], rest))

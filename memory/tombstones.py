@@ -130,9 +130,7 @@ class _Reader:
         self._ended = False
 
     def tombstones(self, lines: Iterable[str | bytes]) -> Iterator[Tombstone]:
-        for text in lines:
-            if entries.is_blank(text):
-                continue
+        for text in entries.filled(lines):
             self._number += 1
             stone = self._line(entries.parsed(text, self._number))
             if stone is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -197,3 +199,18 @@ def test_only_the_empty_string_stands_before_the_first(value: str) -> None:
     assert lines != [first]
     with pytest.raises(InvalidInputError, match="must have hashes"):
         prove(lines, anchor=anchor(STONES[0]))
+
+
+def test_what_holds_no_lines_is_refused() -> None:
+    async def exported() -> AsyncIterator[str]:
+        yield PART[0]
+
+    reading: list[Callable[[Any], object]] = [
+        tombstones.verify,
+        lambda lines: prove(lines, anchor=ANCHOR),
+    ]
+    for lines in (exported(), 5, None):
+        for read in reading:
+            with pytest.raises(InvalidInputError, match="tombstones: must be lines"):
+                read(lines)
+    assert prove(iter(PART), anchor=ANCHOR).tombstones
