@@ -46,18 +46,19 @@ class Watch:
         """``run``, watched; what was called is left in ``file``, for the parent."""
 
         def watched() -> bool:
-            threading.setprofile(self._event)
-            sys.setprofile(self._event)
+            # Of a profile, calls of C would be told too; of a trace that returns nothing, no lines.
+            threading.settrace(self._call)
+            sys.settrace(self._call)
             try:
                 return run()
             finally:
-                sys.setprofile(None)
+                sys.settrace(None)
                 file.write_bytes(pickle.dumps(self._called))
 
         return watched
 
-    def _event(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(_LIBRARY):
+    def _call(self, frame: FrameType, _event: str, _: Any) -> None:
+        if frame.f_code.co_filename.startswith(_LIBRARY):
             self._now.add(place(frame.f_code))
 
 
