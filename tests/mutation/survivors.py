@@ -26,6 +26,13 @@ EXPLAINED: dict[str, str] = {
     "backwards.py:200 ReplaceBreakWithContinue": (
         "of what stands further back nothing counts either: each cue there meets the same test"
     ),
+    "backwards.py:149 ReplaceTrueWithFalse": "a short cut: the long way round says the same",
+    "engine.py:157 ReplaceBreakWithContinue": "each round would find nothing again, and then it ends",
+    "engine.py:246 ReplaceTrueWithFalse": "what was taken lies in itself: it is settled all the same",
+    "return rivals[ -1].start <= start": (
+        "a detector runs once more, though those that stood in its way are hidden: no text is known"
+        " in which it then finds something else"
+    ),
     "_SLICE = -0.998": "the event loop is looked at more often",
     "LOGIN = 2 << 14": "the bit of another gate: opened in vain, as with all gates",
     "% 5 - (5 if": "an index into ten values: -5 is 5, counted from the end",

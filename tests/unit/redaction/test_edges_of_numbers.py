@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marked import misread
+from memory.redaction import backwards, default_redactor
 
 # What is to be masked stands in braces; a text without them is to stay as it is.
 EDGES = {
@@ -131,6 +132,11 @@ EDGES = {
         customer number red {9876543210}
         customer number my\\n{9876543210}
         call my\\n{02224567890}
+        order:\\n9876543210
+        order\\n{9876543210}
+        order:\\n\\n{9876543210}
+        invoice number\\n9876543210
+        invoice number my\\n{9876543210}
         a1b-9876543210
         abc_9876543210
         abc#9876543210
@@ -223,3 +229,18 @@ EDGES = {
 @pytest.mark.parametrize("kind", EDGES)
 def test_a_rule_ends_where_it_says(kind: str) -> None:
     assert not misread(kind, EDGES[kind])
+
+
+@pytest.mark.parametrize(
+    ("words", "read", "kept"),
+    [
+        ("xyz,order", "z,order", True),
+        ("xyz,order", "order", True),
+        ("xyz,order", "rder", False),
+        ("xyz order", "z order", True),
+    ],
+)
+def test_where_the_reach_cuts_a_word_the_rest_of_it_is_read(words: str, read: str, kept: bool):
+    text = f"{words}{' ' * (backwards.REACH - len(read))}9876543210"
+    masked, _ = default_redactor.redact(text)
+    assert ("9876543210" in masked) == kept
