@@ -27,8 +27,8 @@ EXPLAINED: dict[str, str] = {
         "of what stands further back nothing counts either: each cue there meets the same test"
     ),
     "backwards.py:149 ReplaceTrueWithFalse": "a short cut: the long way round says the same",
-    "engine.py:157 ReplaceBreakWithContinue": "each round would find nothing again, and then it ends",
-    "engine.py:246 ReplaceTrueWithFalse": "what was taken lies in itself: it is settled all the same",
+    "engine.py:157 ReplaceBreakWithContinue": "each further round finds nothing again",
+    "engine.py:246 ReplaceTrueWithFalse": "what was taken lies in itself: it settles itself",
     "return rivals[ -1].start <= start": (
         "a detector runs once more, though those that stood in its way are hidden: no text is known"
         " in which it then finds something else"

@@ -37,6 +37,7 @@ EDGES = {
     """,
     "gstin": """
         {27-AAPFU-0939-F-1ZV}
+        {2 7 AAPFU 0939F 1Z V}
         27   AAPFU0939F1ZV
         A27AAPFU0939F1ZV
         27AAPFU0939F1ZVA

@@ -141,6 +141,8 @@ def test_ip_addresses_are_masked_only_where_asked_for(text: str, masked: str) ->
         ("order 9876543210", "order [ACCOUNT:****3210]"),
         ("total 123456789012345678", "total [ACCOUNT:****5678]"),
         ("total 12345678", "total 12345678"),
+        ("total 501000123", "total [ACCOUNT:****0123]"),
+        ("total 5010001234567890123", "total 5010001234567890123"),
         (f"commit {'a1' * 20}", "commit [SECRET]"),
         ("call 9876543210", "call [PHONE:****3210]"),
     ],

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -143,6 +143,19 @@ def test_metadata_over_64_kib_is_refused_and_just_under_is_not() -> None:
     assert redact_fields(no_redactor, "", {"a": "x" * 65_000}).metadata["a"]
     with pytest.raises(InvalidInputError, match="64 KiB"):
         redact_fields(no_redactor, "", {"a": "x" * 65_536})
+
+
+@pytest.mark.parametrize(
+    ("most", "made"),
+    [(65_529, lambda size: {"a": "x" * size}), (32_764, lambda size: {"a": [None] * size})],
+    ids=["one text", "many values"],
+)
+def test_each_key_value_and_container_counts_for_two_characters_more(
+    most: int, made: Callable[[int], dict[str, Any]]
+) -> None:
+    assert redact_fields(no_redactor, "", made(most)).metadata == made(most)
+    with pytest.raises(InvalidInputError, match="64 KiB"):
+        redact_fields(no_redactor, "", made(most + 1))
 
 
 class Host:
