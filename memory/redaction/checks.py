@@ -158,13 +158,13 @@ def mod97(number: str) -> bool:
     return int(number.translate(_NUMERALS)) % 97 == 1
 
 
-# Lengths from the SWIFT IBAN registry (ISO 13616).
+# Lengths from the SWIFT IBAN registry (ISO 13616), and that of Algeria, which is not in it.
 _IBAN_LENGTHS = {
     country: length
     for length, countries in {
         15: "NO",
         16: "BE",
-        18: "DK FI FK FO GL NL",
+        18: "DK FI FK FO GL NL SD",
         19: "MK SI",
         20: "AT BA EE KZ LT LU MN XK",
         21: "CH HR LI LV",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import string
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import iban as stdnum_iban
 from stdnum import luhn as stdnum_luhn
+from stdnum import numdb
 from stdnum import verhoeff as stdnum_verhoeff
 from stdnum.in_ import aadhaar as stdnum_aadhaar
 from stdnum.in_ import gstin as stdnum_gstin
@@ -70,6 +74,18 @@ def test_ibans_agree_with_stdnum(maker: Any) -> None:
         assert checks.iban(number)
         assert stdnum_iban.is_valid(number, check_country=False)
         assert not checks.iban(wrong)
+
+
+def test_ibans_are_as_long_as_the_registry_says() -> None:
+    registry = numdb.get("iban")
+    theirs = {}
+    for country in map("".join, itertools.product(string.ascii_uppercase, repeat=2)):
+        structure = registry.info(f"{country}{'0' * 32}")[0][1].get("bban", "")
+        digits = sum(map(int, re.findall(r"([0-9]+)!", structure)))
+        theirs[country] = 4 + digits if digits else 0
+    assert sum(map(bool, theirs.values())) > 80
+    # Algeria writes IBANs and is not registered.
+    assert {country: checks.iban_length(country) for country in theirs} == theirs | {"DZ": 24}
 
 
 @pytest.mark.parametrize(
