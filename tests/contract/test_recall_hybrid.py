@@ -77,6 +77,19 @@ async def test_it_is_exact_while_neither_side_leaves_a_candidate_out(acme):
     assert len((await acme.recall(limit=115, **asked)).hits) == 115
 
 
+@pytest.mark.parametrize("full", [{"text": "tea"}, {"text": "milk", "embedding": BETWEEN}])
+async def test_one_side_that_is_full_may_leave_a_candidate_out(acme, full):
+    await told(acme, "tea", NORTH)
+    items = [{"subject_keys": "p", **full} for _ in range(99)]
+    asked = {"text": "tea", "embedding": EAST, "strategy": "".join("hybrid")}
+    await acme.remember_many(items=items[:98])
+    found = await acme.recall(**asked)
+    assert (found.strategy, found.exact) == ("hybrid", True)
+    await acme.remember_many(items=items[98:])
+    assert not (await acme.recall(**asked)).exact
+    assert (await acme.recall(limit=101, **asked)).exact
+
+
 async def test_words_alone_or_meaning_alone_still_answer(acme):
     await told(acme, "tea", EAST)
     await told(acme, "milk", WEST)
