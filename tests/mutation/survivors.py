@@ -26,6 +26,16 @@ EXPLAINED: dict[str, str] = {
     "backwards.py:200 ReplaceBreakWithContinue": (
         "of what stands further back nothing counts either: each cue there meets the same test"
     ),
+    "backwards.py:97 AddNot": (
+        "whether a number that words name is looked at once more; the words are read then too"
+    ),
+    'Said("", -1, personal) if _ends_a_sentence': "where there is no cue its distance is not read",
+    "digit >> begin < 2": "a short cut: the pattern behind it allows a gap of two",
+    "digit - begin < 3": "a short cut: the pattern behind it allows a gap of two",
+    "max(0, start - 14), start)": "twelve letters and what stands before them are all it reads",
+    "len(lengths) <= 1 or": "there is no number without a digit",
+    "for state in range( 11)]": "no check comes to an eleventh state",
+    "_LONGEST = 49": "no code that is looked for by its name is longer than 48 with its gaps",
     "backwards.py:149 ReplaceTrueWithFalse": "a short cut: the long way round says the same",
     "engine.py:157 ReplaceBreakWithContinue": "each further round finds nothing again",
     "engine.py:246 ReplaceTrueWithFalse": "what was taken lies in itself: it settles itself",

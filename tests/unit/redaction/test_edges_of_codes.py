@@ -117,6 +117,8 @@ EDGES = {
         {98765 @ybl}
     """,
     "password": """
+        my password is {correcthorse}            and more
+        my password is correcthorse           and more
         password={abc}
         password=ab
         key=red password={hunter2}

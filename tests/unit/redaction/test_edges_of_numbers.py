@@ -71,6 +71,9 @@ EDGES = {
         savings bank {50100012345678}
         {50100012345678} (account)
         {50100012345678} is the red account
+        {50100012345678} account number
+        {50100012345678} red account number
+        50100012345678 red blue account number
         50100012345678 and the red account
         50100012345678. is my account number
         ACCT-{50100012345678}
@@ -127,6 +130,8 @@ EDGES = {
         X9876543210
         call{9876543210}
         order Ravi {9876543210}
+        order: Ravi {9876543210}
+        order: ravi 9876543210
         amount, {9876543210}
         customer number 9876543210
         customer number red {9876543210}
