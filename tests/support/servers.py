@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
-import forked
+import forking
 from memory import embedded
 from partitions import migrate_partitioned
 from processes import eventually, require, supervised
@@ -216,7 +216,7 @@ def run_alembic(*arguments: str, url: str | None = None, cwd: Path = ROOT) -> st
     environment = {k: v for k, v in os.environ.items() if not k.endswith("DATABASE_URL")}
     if url is not None:
         environment["MEMORY_DATABASE_URL"] = url
-    done = forked.run("alembic", arguments, env=environment, cwd=cwd, timeout=120)
+    done = forking.run("alembic", arguments, env=environment, cwd=cwd, timeout=120)
     if done.returncode:
         said = (done.stdout + done.stderr).decode()
         raise AssertionError(f"alembic {' '.join(arguments)} failed:\n{said}")

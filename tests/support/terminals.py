@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import forked
+import forking
 
 # What a test gives as ``program`` where the start itself is to be met.
 MAIN = (sys.executable, "-m", "memory.cli")
@@ -50,7 +50,7 @@ def piped(
             words, env=dict(env), input=given, capture_output=True, timeout=_SECONDS
         )
     else:
-        done = forked.run("memory.cli", words, env=env, given=given, timeout=_SECONDS)
+        done = forking.run("memory.cli", words, env=env, given=given, timeout=_SECONDS)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done
 
@@ -59,7 +59,7 @@ def piped(
 class Terminal:
     """A running command and the terminal it is on; ``text`` is what it has shown, undecorated."""
 
-    process: subprocess.Popen[bytes] | forked.Forked
+    process: subprocess.Popen[bytes] | forking.Forked
     screen: int
     raw: bytes = b""
     code: int | None = None
@@ -131,9 +131,9 @@ def terminal(
 
 def _started(
     inside: int, words: Sequence[str], env: Mapping[str, str], program: Sequence[str]
-) -> subprocess.Popen[bytes] | forked.Forked:
+) -> subprocess.Popen[bytes] | forking.Forked:
     if not program:
-        return forked.start("memory.cli", words, [inside] * 3, env=env, terminal=True)
+        return forking.start("memory.cli", words, [inside] * 3, env=env, terminal=True)
     return subprocess.Popen(
         words,
         env=env,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import forked
+import forking
 
 ENV = {**os.environ, "GIVEN": "to the program"}
 # What a program can see of how it was started.
@@ -45,7 +45,7 @@ def test_it_sees_what_a_started_program_sees(folder: Path) -> None:
         # Where the tests run in the background, Control-C is ignored by what they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    done = forked.run("sees", ["a", "--b"], cwd=folder, env=ENV, given=b"given")
+    done = forking.run("sees", ["a", "--b"], cwd=folder, env=ENV, given=b"given")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.splitlines() == started.stdout.splitlines()
 
@@ -64,7 +64,7 @@ def test_it_ends_as_a_started_program_does(
     tmp_path: Path, code: str, status: int, said: bytes
 ) -> None:
     (tmp_path / "ends.py").write_text(code)
-    done = forked.run("ends", [], cwd=tmp_path, env=ENV)
+    done = forking.run("ends", [], cwd=tmp_path, env=ENV)
     assert (done.returncode, done.stdout) == (status, said)
     assert (b"Traceback" in done.stderr) is code.startswith(("print", "raise"))
 
@@ -72,7 +72,7 @@ def test_it_ends_as_a_started_program_does(
 def test_it_is_killed_after_its_time(tmp_path: Path) -> None:
     (tmp_path / "sleeps.py").write_text("import os, time; print(os.getpid()); time.sleep(600)")
     with pytest.raises(TimeoutError):
-        forked.run("sleeps", [], cwd=tmp_path, env=ENV, timeout=0.1)
+        forking.run("sleeps", [], cwd=tmp_path, env=ENV, timeout=0.1)
 
 
 def test_its_terminal_is_its_own(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_its_terminal_is_its_own(tmp_path: Path) -> None:
         "import time\nopen('/dev/tty').close()\nprint('shown')\nwhile True: time.sleep(0.05)"
     )
     screen, inside = pty.openpty()
-    process = forked.start("waits", [], [inside] * 3, cwd=tmp_path, env=ENV, terminal=True)
+    process = forking.start("waits", [], [inside] * 3, cwd=tmp_path, env=ENV, terminal=True)
     os.close(inside)
     shown = b""
     while b"shown" not in shown:
