@@ -163,8 +163,8 @@ PARTS = [
         unit="test_database test_in_process test_indexed",
         contract="test_remember test_keyed test_recall_vectors test_recall_keyword"
         " test_recall_hybrid test_forget test_export test_indexes test_expire test_derive"
-        " test_forget_tenant test_hold test_debts test_postpone",
-        database="test_store_statements test_store_measuring test_store_errors test_store_recall"
-        " hnsw joined",
+        " test_forget_tenant test_hold test_debts test_postpone test_versions",
+        database="test_store_statements test_store_measuring test_store_errors test_store_retries"
+        " test_store_recall hnsw joined",
     ),
 ]

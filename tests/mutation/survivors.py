@@ -6,6 +6,10 @@ FENCE = (
     "the row policies stand behind it: the function runs as the owner, whom they bind (FORCE), and"
     " in that tenant, so rows of another are not there to be found"
 )
+MORE_ROWS = (
+    "how many rows an index is asked for trades time for nearness; where they do not suffice all"
+    " candidates are compared"
+)
 ONE_ROW = "the statement yields one row, which is the last one too"
 
 # Part of the survivor as it is printed, and why it is equivalent.
@@ -65,6 +69,9 @@ EXPLAINED: dict[str, str] = {
     "return bool(rows[ -1][0])": ONE_ROW,
     "return bool(rows[0][ -1])": "the statement has one column",
     "self._measured_at = 1.0": "it is read only once something was measured, which sets it",
+    "return max( 101, 4 * limit)": MORE_ROWS,
+    "return max(100, 3 * limit)": MORE_ROWS,
+    "return min( 999, max(200, depth(limit)))": MORE_ROWS,
     # SQL
     "lease_purges: a.tenant_key = tenant and a.adapter = index_name and": (
         "the hash that is compared names the tenant and the index, so rows of another match nothing"
