@@ -180,8 +180,9 @@ async def test_a_batch_with_one_bad_item_stores_nothing(acme):
         with pytest.raises(InvalidInputError) as refused:
             await acme.remember_many(items=[good, good, item])
         assert refused.value.field == field
-    with pytest.raises(InvalidInputError, match="items: must be a sequence"):
-        await acme.remember_many(items=good)
+    for items in (good, "tea", "", b"tea", b"", {}, None, 7, {"tea"}, iter([good])):
+        with pytest.raises(InvalidInputError, match="items: must be a sequence"):
+            await acme.remember_many(items=items)
     assert (await acme.recall()).hits == ()
     assert len(await acme.remember_many(items=[good, good])) == 2
 

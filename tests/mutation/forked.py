@@ -98,9 +98,15 @@ class Instead(importlib.abc.MetaPathFinder):
         return list(_changes(before, after))
 
     def places(self) -> set[Place]:
-        """The function that differs; none where a decorator is gone, which moves all below it."""
+        """The function that differs; none where not only who calls it can tell.
+
+        A decorator that is gone moves all below it, and tests read what a function takes.
+        """
         before, after = (loader.lines for loader in (self._unharmed, self._loader))
-        return {place(old) for old, _ in self.changes()} if before == after else set()
+        changes = self.changes()
+        if before != after or any(_takes(old) != _takes(new) for old, new in changes):
+            return set()
+        return {place(old) for old, _ in changes}
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
         if fullname != self._name:
@@ -163,6 +169,10 @@ def _changes(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, Code
             yield old, new
         elif old != new:
             yield from _changes(old, new)
+
+
+def _takes(code: CodeType) -> tuple[int, int, int]:
+    return code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount
 
 
 def _inside(code: CodeType) -> list[CodeType]:

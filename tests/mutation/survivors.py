@@ -63,6 +63,12 @@ EXPLAINED: dict[str, str] = {
     "zip(items, contents, embedded, strict=False)": (
         "a content and a vector were made of each item just before"
     ),
+    "zip(wanted, found, strict=False)": "the embedder was held to one vector for each text",
+    'strategy > "hybrid"': "all other names of strategies come after it in the alphabet",
+    "found[ -1].fetched": "each row says the same",
+    "rows[ -1].way if rows": "each row says the same",
+    "rows[0].skipped if rows else 1": "where nothing is found they are counted apart",
+    "return int(rows[ -1].others)": ONE_ROW,
     "zip(numbers, drafts, strict=False)": "the numbers were counted from the drafts",
     'return _decided(rows[ -1], "readmit")': ONE_ROW,
     "completed = rows[ -1].receipts": ONE_ROW,
