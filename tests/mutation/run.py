@@ -35,7 +35,10 @@ import rules_of_locks
 import rules_of_writing
 import sources
 from edits import Edit, apply
-from forked import (
+from reached import Reached, Watch
+from servers import Postgres
+from survivors import EXPLAINED
+from trials import (
     Collected,
     Instead,
     Limits,
@@ -45,9 +48,6 @@ from forked import (
     prepared,
     server_for_all,
 )
-from reached import Reached, Watch
-from servers import Postgres
-from survivors import EXPLAINED
 
 # Loaded once, here, and not in every child.
 EDITS = [

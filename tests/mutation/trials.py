@@ -34,13 +34,16 @@ from reached import Place, Watch, place
 from servers import ROOT, Database, Postgres
 
 # What the servers' fixture is made of stays the parent's, and so does what runs the mutants.
-KEPT = {"servers", "processes", *(path.stem for path in Path(__file__).parent.glob("*.py"))}
+KEPT = {"forked", "processes", "servers"} | {
+    path.stem for path in Path(__file__).parent.glob("*.py")
+}
 OURS = (str(ROOT / "memory"), str(ROOT / "tests"))
 OPTIONS = [
     *("-q", "-x", "--no-header", "--timeout=60", "-p", "no:cacheprovider"),
     # Of the plugins that happen to be installed some take seconds to load.
     *("--disable-plugin-autoload", "-p", "asyncio", "-p", "timeout", "-p", "hypothesispytest"),
-    *("-p", "pytest_alembic"),
+    # Of xdist the options that pyproject.toml gives.
+    *("-p", "pytest_alembic", "-p", "xdist"),
     # The parent has loaded these too.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 ]
