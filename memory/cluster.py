@@ -99,14 +99,15 @@ class Cluster:
     def _start_server(self) -> None:
         folder = self.data.make_socket_directory()
         settings = {**self.settings, "unix_socket_directories": str(folder)}
-        options = " ".join(f"-c {name}={shlex.quote(value)}" for name, value in settings.items())
-        log = str(self.data.path / "log")
-        if self._run("pg_ctl", "-w", "-t", "60", "-l", log, "-o", options, "start", check=False):
+        options = shlex.join(
+            word for name, value in settings.items() for word in ("-c", f"{name}={value}")
+        )
+        if self._run("pg_ctl", "-w", "-t", "60", "-l", "log", "-o", options, "start", check=False):
             self.data.remove_socket_directory(folder)
             raise StoreUnavailableError("the embedded server did not start; see log in its data")
 
     def _run(self, program: str, *arguments: str, check: bool = True) -> int:
-        command = [str(self.binaries / program), "-D", str(self.data.path), *arguments]
+        command = [str(self.binaries / program), *arguments]
         # A file, since the server would keep a pipe open for as long as it runs.
         with tempfile.TemporaryFile() as output:
             code = self._exit_code(command, output)
@@ -126,7 +127,8 @@ class Cluster:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.data.path,
-                env={**environment, "LC_ALL": "C"},
+                # Not an argument, as the log's path is not: pg_ctl would have a shell read them.
+                env={**environment, "LC_ALL": "C", "PGDATA": str(self.data.path)},
                 check=False,
                 **self._as_server_user(),
             ).returncode

@@ -36,7 +36,7 @@ class DataDirectory:
     ) -> None:
         self.temporary = path is None
         self.owner = owner
-        self.path = self._make_temporary("memory-") if path is None else self._make(Path(path))
+        self.path = self._make_temporary("memory-") if path is None else self._make(path)
         self._exclusive: int | None = None
         self._shared: int | None = None
 
@@ -118,9 +118,10 @@ class DataDirectory:
     def _make_temporary(self, prefix: str) -> Path:
         return self._hand_over(Path(tempfile.mkdtemp(prefix=prefix)).resolve())
 
-    def _make(self, path: Path) -> Path:
-        path = path.expanduser().resolve()
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _make(self, given: str | os.PathLike[str]) -> Path:
+        path = _directory(given)
+        if path is None:
+            raise InvalidInputError("path", "must be a directory, or where one can be made")
         try:
             foreign = not (path / "PG_VERSION").exists() and any(path.iterdir())
         except PermissionError:
@@ -144,6 +145,15 @@ def make_passable(path: Path) -> None:
         mode = parent.stat().st_mode
         if not mode & 0o001:
             parent.chmod(mode | 0o001)
+
+
+def _directory(given: str | os.PathLike[str]) -> Path | None:
+    try:
+        path = Path(given).expanduser().resolve()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return None
+    return path
 
 
 def _open(path: Path) -> int:

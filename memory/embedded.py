@@ -23,7 +23,7 @@ import asyncpg
 from memory import migrate
 from memory.cluster import DATABASE, PORT, SUPERUSER, Cluster
 from memory.datadir import CLUSTER_NAME
-from memory.errors import InstallError
+from memory.errors import InstallError, InvalidInputError
 
 __all__ = ["Server", "serve"]
 
@@ -85,7 +85,10 @@ async def serve(
     ...     await service.ready()
     Readiness(ready=True, problems=())
     """
-    wanted = {**_SETTINGS, **(settings or {}), **_FIXED_SETTINGS}
+    given = {} if settings is None else dict(settings)
+    if not all(isinstance(word, str) for pair in given.items() for word in pair):
+        raise InvalidInputError("settings", "must be strings, as in postgresql.conf")
+    wanted = {**_SETTINGS, **given, **_FIXED_SETTINGS}
     cluster = await _to_the_end(lambda: Cluster(path, postgres_version, wanted))
     try:
         await _to_the_end(cluster.start)

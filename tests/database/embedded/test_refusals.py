@@ -6,6 +6,7 @@ import fcntl
 import os
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,17 @@ async def test_a_directory_of_something_else_is_refused_and_kept(data: Path) -> 
         await embedded.serve(data).__aenter__()
     assert caught.value.field == "path"
     assert (data / "thesis.txt").read_text() == "three years"
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "nul\0"])
+async def test_a_path_where_no_directory_can_be_is_refused_and_not_quoted(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_text("three years")
+    with pytest.raises(InvalidInputError, match="path: must be a directory") as caught:
+        await embedded.serve(tmp_path / name).__aenter__()
+    assert caught.value.__context__ is None
+    assert (tmp_path / "file").read_text() == "three years"
 
 
 async def test_a_directory_of_another_version_is_refused_and_opens_with_its_own(
@@ -59,6 +71,23 @@ async def test_a_setting_that_stops_the_start_is_a_clear_error_and_leaves_nothin
     assert not (data / "postmaster.pid").exists()
     async with embedded.serve(data, settings={"work_mem": "7MB"}) as server:
         assert await ask(server.url, "select 1") == 1
+
+
+async def test_settings_that_are_no_strings_are_refused(data: Path) -> None:
+    settings: Any = {"max_connections": 7}
+    with pytest.raises(InvalidInputError, match="settings: must be strings"):
+        await embedded.serve(data, settings=settings).__aenter__()
+
+
+async def test_no_setting_and_no_path_is_read_by_a_shell(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    touched = tmp_path / "touched"
+    data = tmp_path / '$(cd .. && touch touched)"`'
+    with pytest.raises(StoreUnavailableError, match="did not start"):
+        await embedded.serve(data, settings={f"work_mem=7MB; touch {touched};": ""}).__aenter__()
+    async with embedded.serve(data, settings={"application_name": "$(id) '\""}) as server:
+        assert await ask(server.url, "show work_mem") == "4MB"
+    assert not touched.exists()
 
 
 async def test_a_directory_that_another_process_holds_is_a_clear_error(
