@@ -199,7 +199,9 @@ def _opened(like: TextIO, number: int, mode: str, buffering: int = -1) -> TextIO
 def _preload() -> None:
     sys.path.insert(0, str(Path.cwd()))
     for name in _PRELOADED:
-        importlib.import_module(name)
+        # Without the extra it needs, the program says so itself.
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     # The command's own modules look at the terminal when they are imported.
     for name in [name for name in sys.modules if name.startswith("memory.cli")]:
         del sys.modules[name]
