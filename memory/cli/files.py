@@ -35,16 +35,22 @@ def _short(file: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def written(output: Path | None) -> Iterator[IO[bytes]]:
-    """Open the output; a file is its owner's alone, and gets its name when all is in it."""
+    """Open the output; a file is its owner's alone, and gets its name when all is in it.
+
+    What is written to a file can be read from it again before.
+    """
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     partial = output.with_name(f"{output.name}.partial")
     partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
         try:
             yield file
+            file.flush()
+            # A crash leaves what was there before, or all of this.
+            os.fsync(file.fileno())
         except BaseException:
             # It may hold what an erasure is about to remove.
             partial.unlink(missing_ok=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 
@@ -14,12 +15,14 @@ from memory.cli.bars import steps
 from memory.cli.files import anchor_of, lines, read_anchors, written
 from memory.cli.printing import Json, as_json, print_line, say, table
 from memory.cli.running import database_url, finish, run
+from memory.errors import InvalidInputError
 from memory.maintenance.replaying import Replayed
 from memory.maintenance.replaying import replay as replay_stream
 from memory.maintenance.tombstones import export_tombstones
 from memory.maintenance.walking import Progress
 from memory.plain import plain
 from memory.proofs import Proof, prove
+from memory.types import Anchor
 
 __all__ = ["app"]
 
@@ -41,12 +44,20 @@ def export(
         Path | None, typer.Option(help="Write here, and only whole; else to standard output.")
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="This tenant only.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Also a file that the new stream does not continue.")
+    ] = False,
 ) -> None:
-    """Write every tombstone as a line of JSON."""
-    run(_export(output, tenant))
+    """Write every tombstone as a line of JSON.
+
+    A file that is there is replaced only by a stream that goes on from where it ends: after a
+    restore it alone holds what the database has lost.
+    """
+    run(_export(output, tenant, replace))
 
 
-async def _export(output: Path | None, tenant: str | None) -> None:
+async def _export(output: Path | None, tenant: str | None, replace: bool) -> None:
+    ends = {} if output is None or replace else _ends(output)
     with written(output) as file, steps() as progress:
         exported = export_tombstones(database_url(), tenant_key=tenant)
         async with aclosing(exported) as stream:
@@ -55,6 +66,33 @@ async def _export(output: Path | None, tenant: str | None) -> None:
                 file.write(line.encode() + b"\n")
                 count += 1
                 progress("lines", count)
+        if ends:
+            _require_to_continue(file, ends)
+
+
+def _ends(output: Path) -> Mapping[str, Anchor]:
+    """Return where the chains end in the stream that is there, if one is."""
+    if not output.exists():
+        return {}
+    try:
+        with lines(output) as stream:
+            return tombstones.verify(stream).anchors
+    except InvalidInputError:
+        rule = "must not be a file that is no whole stream: give another name, or --replace"
+    raise InvalidInputError("--output", rule)
+
+
+def _require_to_continue(file: IO[bytes], ends: Mapping[str, Anchor]) -> None:
+    file.seek(0)
+    try:
+        tombstones.verify(file, ends)
+    except InvalidInputError:
+        say(
+            "memory: the stream that is there was kept: the database does not hold all of it, or"
+            " does not hold together. Was a backup restored? Ask memory check --tombstones with"
+            " that stream; export to another name, or with --replace"
+        )
+        finish(True)
 
 
 @app.command("verify")

@@ -206,7 +206,9 @@ def test_an_export_that_fails_leaves_no_file_of_its_name(
     database: Database, tmp_path: Path
 ) -> None:
     file = tmp_path / "tombstones.jsonl"
-    file.write_text("from yesterday")
+    assert run("tombstones", "export", "--output", file, url=database.owner_url).returncode == 0
+    before = file.read_bytes()
     done = run("tombstones", "export", "--output", file, url=database.app_url)
     assert done.returncode == 3
-    assert file.read_text() == "from yesterday"
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
