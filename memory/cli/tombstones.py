@@ -177,13 +177,23 @@ def replay(
             f"{done.people} people and {done.records} records erased again;"
             f" {done.known} of {done.tombstones} tombstones were known"
         )
-        for scope, count in sorted(done.narrow.items()):
-            say(f"{count} erasures of scope {scope} do not say which records they took")
-        if done.outstanding:
-            say("external indexes owe purges now: see memory purge --help")
-        if done.held:
-            say(f"{done.held} records stay under a legal hold")
+        _say_what_is_left(done)
     finish(not done.complete)
+
+
+def _say_what_is_left(done: Replayed) -> None:
+    for scope, count in sorted(done.narrow.items()):
+        again = "; memory expire does it again, with each rule by age" * (scope == "retention")
+        say(f"{count} erasures of scope {scope} do not say which records they took{again}")
+    if done.to_review:
+        say(
+            f"{done.to_review} people of them have records from before, which may be those:"
+            " memory check --tombstones shows some, and docs/evidence.md says how to go on"
+        )
+    if done.outstanding:
+        say("external indexes owe purges now: see memory purge --help")
+    if done.held:
+        say(f"{done.held} records stay under a legal hold")
 
 
 async def _replay(file: Path, anchors: Path | None, known: bool, progress: Progress) -> Replayed:

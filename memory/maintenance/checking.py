@@ -30,8 +30,9 @@ async def check(
     ``anchors`` are chain positions kept outside, by tenant: only they find a chain whose newest
     tombstones were removed, or that was computed anew. ``tombstones`` is an exported stream (see
     :func:`export_tombstones`): people it says were erased, and the database holds again, are
-    ``resurrected`` until :func:`replay` has been called. With the ``subject_pepper`` everybody's
-    hash is computed anew. ``progress`` is called with a step and a count.
+    ``resurrected`` until :func:`replay` has been called, and ``narrow_not_repeated`` where it says
+    an erasure that did not tell which records it took. With the ``subject_pepper`` everybody's hash
+    is computed anew. ``progress`` is called with a step and a count.
 
     Every page of 5,000 rows is judged in a snapshot of its own, so that writers are not in the way
     and what they do meanwhile is not mistaken for a fault. Memory grows with the people erased.

@@ -36,8 +36,10 @@ class Replayed:
     Of the stream's ``tombstones``, ``known`` ones stand in the database's own chain: the backup was
     taken after them. ``people`` had ``records`` erased again, derived ones included; ``held``
     counts records that a legal hold kept. ``narrow`` counts by scope the tombstones that cannot be
-    repeated, since they do not say which records they took (``kinds``, ``record``), or need no
-    repeating, since the records still know when they expire (``retention``: call ``expire``).
+    repeated, since they do not say which records they took: those of ``retention`` are done again
+    by ``expire``, without a rule and with each rule by age; those of ``kinds`` and ``record``,
+    which a raw DELETE leaves, by nobody. ``to_review`` counts the people of these last who have
+    records from before: what had been erased may be among them.
     ``outstanding`` are all the external indexes that owe a purge now, whichever erasure it is
     from: call ``purge_outstanding`` for each tenant, then the replay again to see that none does.
 
@@ -54,12 +56,13 @@ class Replayed:
     records: int
     held: int
     narrow: Mapping[Scope, int]
+    to_review: int
     outstanding: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether everything that could be repeated was: nothing is kept by a hold, or owed."""
-        return not (self.held or self.outstanding)
+        """Whether the erasures are done again: nothing is kept by a hold, owed, or to review."""
+        return not (self.held or self.to_review or self.outstanding)
 
 
 async def replay(
@@ -101,6 +104,9 @@ async def replay(
             async for subject_key, subject_hash, erasure in people(access, tenant_key, due):
                 await _person(access, tenant_key, (subject_key, subject_hash), erasure, tally)
                 progress("people", tally.people)
+        to_review = 0
+        for tenant_key, narrowly in stream.narrowly.items():
+            to_review += await _standing(access, tenant_key, narrowly)
         # Asked of the database, since an earlier replay may have left debts too.
         outstanding = {item.adapter async for item in debts(access)}
     return Replayed(
@@ -110,6 +116,7 @@ async def replay(
         records=tally.records,
         held=tally.held,
         narrow=dict(stream.narrow),
+        to_review=to_review,
         outstanding=tuple(sorted(outstanding)),
     )
 
@@ -130,13 +137,7 @@ async def _person(
 ) -> None:
     """Erase a person's older records in batches."""
     subject_key, subject_hash = person
-
-    async def older(connection: AsyncConnection) -> bytes:
-        await tenancy.enter(connection, tenant_key)
-        rows = await fetch(connection, _OLDER, tenant_key, subject_key, due.erased_at)
-        return bytes(rows[0].ids)
-
-    packed = await access.several(older)
+    packed = await _older(access, tenant_key, subject_key, due)
     erased = 0
     for start in range(0, len(packed), 16 * _BATCH):
         part = packed[start : start + 16 * _BATCH]
@@ -148,6 +149,25 @@ async def _person(
         tally.held += held
     tally.records += erased
     tally.people += erased > 0
+
+
+async def _standing(access: Access, tenant_key: str, narrowly: Mapping[str, Due]) -> int:
+    """Count the people who have records from before an erasure that did not say what it took."""
+    count = 0
+    async for subject_key, _, due in people(access, tenant_key, narrowly):
+        count += bool(await _older(access, tenant_key, subject_key, due))
+    return count
+
+
+async def _older(access: Access, tenant_key: str, subject_key: str, due: Due) -> bytes:
+    """Return the ids of a person's older records, one behind the other."""
+
+    async def older(connection: AsyncConnection) -> bytes:
+        await tenancy.enter(connection, tenant_key)
+        rows = await fetch(connection, _OLDER, tenant_key, subject_key, due.erased_at)
+        return bytes(rows[0].ids)
+
+    return await access.several(older)
 
 
 _LOCK: Final = """

@@ -238,6 +238,7 @@ async def test_an_erasure_that_does_not_say_what_it_took_is_counted_and_shown(
         lines = await stream(database)
         done = await memory.replay(restored.owner_url, lines)
         assert (done.narrow, done.records) == ({"kinds": 1, "record": 1}, 0)
+        assert (done.to_review, done.complete) == (1, False)
         assert await codes(restored, lines) == {"chain_lost", "narrow_not_repeated"}
         async with opened(restored) as service:
             assert await service.get("acme", record_id=told.record) == told.record
@@ -342,6 +343,7 @@ async def test_what_had_expired_expires_again_and_needs_no_replay(database: Data
         lines = await stream(database)
         done = await memory.replay(restored.owner_url, lines)
         assert (done.narrow, done.records) == ({"retention": 1}, 0)
+        assert (done.to_review, done.complete) == (0, True)
         assert await codes(restored, lines) == {"chain_lost"}
         async with opened(restored) as service:
             assert (await service.expire("acme")).counts.records == 1

@@ -48,6 +48,7 @@ async def own_server(path: Path) -> memory.embedded.Server:
 
 def reported(report: CheckReport, fault: Fault, replayed: Replayed) -> None:
     assert_type((report.ok, replayed.complete), tuple[bool, bool])
+    assert_type((replayed.held, replayed.to_review), tuple[int, int])
     assert_type(fault.severity, Literal["error", "warning"])
     assert_type((fault.what, fault.remedy), tuple[str, str])
 

@@ -35,16 +35,16 @@ FAULTS: Final = MappingProxyType(
             "Right where the person was related to them later; else as for resurrected.",
         ),
         "narrow_not_repeated": Meaning(
-            "warning",
+            "error",
             "an erasure of a record or of kinds is missing, and its person has older records",
-            "The tombstone does not say which records it took: look at the person's export, and"
-            " erase again what should have stayed away.",
+            "The tombstone does not say which records it took: look at the person's export, erase"
+            " again what should have stayed away, then export a new stream for later checks.",
         ),
         "chain_lost": Meaning(
             "warning",
             "the chain lacks tombstones of the stream",
             "The database was restored from an older backup, or its chain was cut: replay, and keep"
-            " the stream, which alone still holds them. Once that is done, this remains.",
+            " the stream, which alone still holds them. Once that is done, this remains for it.",
         ),
         "chain_digest": Meaning(
             "error",
