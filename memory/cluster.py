@@ -97,6 +97,7 @@ class Cluster:
         self._run("initdb", "-U", SUPERUSER, *options)
 
     def _start_server(self) -> None:
+        self.data.remove_copied_locks()
         folder = self.data.make_socket_directory()
         settings = {**self.settings, "unix_socket_directories": str(folder)}
         options = shlex.join(

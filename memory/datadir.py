@@ -92,6 +92,16 @@ class DataDirectory:
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
 
+    def remove_copied_locks(self) -> None:
+        """Remove the locks that a base backup of a running server's directory brought from there.
+
+        It leaves sockets out, so a lock without one is of nobody here. Call it with the exclusive
+        lock, where no server runs on this directory.
+        """
+        for lock in self.path.glob(".s.PGSQL.*.lock"):
+            if not lock.with_suffix("").exists():
+                lock.unlink()
+
     def make_socket_directory(self) -> Path:
         """Choose the data directory itself, unless a socket address cannot hold its path."""
         name = str(self.path)

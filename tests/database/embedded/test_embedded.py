@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import asyncpg
 import pytest
 
 from memory import Memory, PostgresStore, embedded
+from memory.cluster import _find_binaries
 from memory.errors import InstallError
 from serving import ask, has_ended, hold, is_alive, postmaster, wait_until
 
@@ -131,6 +133,28 @@ async def test_committed_data_survive_the_kill_of_the_server(data: Path) -> None
         os.kill(postmaster(data), signal.SIGKILL)
     async with embedded.serve(data) as server:
         assert await ask(server.owner_url, "select number from kept") == 7
+
+
+async def test_a_base_backup_of_a_running_server_starts_beside_it(
+    data: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    async with embedded.serve(data) as server:
+        async with Memory(PostgresStore(server.url)) as service:
+            await service.remember("shop", text="Dana moved", subject_keys="customer:dana")
+        program = _find_binaries(18) / "pg_basebackup"
+        given = ["--host", str(data), "--username", "postgres", "--pgdata", str(copy)]
+        subprocess.run([program, *given, "--checkpoint", "fast"], check=True)
+        assert (copy / ".s.PGSQL.5432.lock").exists()
+        if os.geteuid() == 0:
+            shutil.chown(copy, "pgserver", "pgserver")
+            for path in copy.rglob("*"):
+                shutil.chown(path, "pgserver", "pgserver")
+        async with embedded.serve(copy) as restored:
+            assert restored.data_directory == str(copy)
+            assert await ask(restored.superuser_url, "select count(*) from memory.records") == 1
+            # Neither is in the other's way.
+            assert await ask(server.superuser_url, "select count(*) from memory.records") == 1
 
 
 async def test_a_server_that_somebody_else_started_is_not_stopped(data: Path) -> None:
