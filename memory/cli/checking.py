@@ -78,7 +78,10 @@ def _fault(fault: Fault, tenant: str) -> dict[str, Any]:
 
 
 def _show(report: CheckReport, tenants: dict[str, str]) -> None:
-    print_line(f"{report.rows} rows of {report.tenants} tenants looked at")
+    errors = sum(fault.severity == "error" for fault in report.faults)
+    found = f"{errors} errors and {len(report.faults) - errors} warnings found"
+    looked = f"{report.rows} rows of {report.tenants} tenants looked at"
+    print_line(f"{looked}: {found if report.faults else 'nothing found'}")
     if report.faults:
         table(
             "Found",
@@ -107,10 +110,11 @@ def verify(json: Json = False) -> None:
             }
         )
     else:
-        unread = sum(item.ok is None for item in checks)
-        print_line(f"{len(checks)} properties, {len(broken)} broken, {unread} not readable")
-        if broken:
-            table("Broken", ("property", "detail"), [(b.property, b.detail) for b in broken])
+        unread = [item for item in checks if item.ok is None]
+        print_line(f"{len(checks)} properties, {len(broken)} broken, {len(unread)} not readable")
+        for title, items in (("Broken", broken), ("Not readable by this role", unread)):
+            if items:
+                table(title, ("property", "detail"), [(i.property, i.detail) for i in items])
     finish(bool(broken))
 
 

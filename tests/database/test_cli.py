@@ -130,10 +130,14 @@ async def test_a_broken_stream_or_a_passed_anchor_is_refused(
 async def test_check_says_what_is_wrong_and_what_to_do(database: Database, tmp_path: Path) -> None:
     await told(database, "planted-person")
     sound = run("check", url=database.owner_url, program=MAIN)
-    assert (sound.returncode, sound.stdout) == (0, b"5 rows of 1 tenants looked at\n")
+    assert (sound.returncode, sound.stdout) == (
+        0,
+        b"5 rows of 1 tenants looked at: nothing found\n",
+    )
     damage(database, "delete from memory.postings")
     done = run("check", url=database.owner_url)
     assert (done.returncode, silent(done)) == (1, True)
+    assert b"looked at: 1 errors and 0 warnings found\n" in done.stdout
     assert b"postings_missing" in done.stdout
     assert b"remember it again." in done.stdout
     named = run("check", "--show-tenants", url=database.owner_url)

@@ -42,8 +42,8 @@ def vouch(request: pytest.FixtureRequest, tmp_path: Path) -> Vouch:
     [block] = [block for block in PAGE.blocks("python") if block.file == "vouch.py"]
     (tmp_path / "vouch.py").write_text(block.code)
 
-    def run(tenant: str, anchor: Anchor) -> tuple[int, str]:
-        given = ["tombstones.jsonl", tenant, str(anchor.seq), anchor.digest]
+    def run(tenant: str, anchor: Anchor, *person: str) -> tuple[int, str]:
+        given = ["tombstones.jsonl", tenant, str(anchor.seq), anchor.digest, *person]
         done = subprocess.run(
             [sys.executable, "-I", "-S", *request.param, "vouch.py", *given],
             cwd=tmp_path,
@@ -65,11 +65,39 @@ def damage(folder: Path, change: Callable[[list[Any]], None]) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in [*stones, *others]))
 
 
+def vouches(found: tuple[int, str], count: int) -> bool:
+    """Whether so many tombstones are listed, and the anchor is said to vouch for them."""
+    code, said = found
+    *listed, last = said.splitlines()
+    return (code, len(listed)) == (0, count) and last.startswith(f"{count} of the 2 tombstones")
+
+
+async def test_one_person_is_asked_for_by_the_whole_hash(
+    anchors: dict[str, Anchor], vouch: Vouch, database: Database
+) -> None:
+    async with Memory(PostgresStore(database.app_url), subject_pepper="pepper") as service:
+        person = service.subject_fingerprint("shop", subject_key="7f3a")
+    assert vouches(vouch("shop", anchors["shop"], person), 2)
+    for nobody in (person[:16], "0" * 64):
+        code, said = vouch("shop", anchors["shop"], nobody)
+        assert (code, said[:4]) == (1, "0 of")
+
+
+async def test_how_to_call_it_is_said_where_it_is_called_otherwise(
+    anchors: dict[str, Anchor], vouch: Vouch
+) -> None:
+    assert vouch("shop", anchors["shop"], "0" * 64, "more") == (1, USAGE)
+    assert vouch("shop", Anchor(seq="second", digest=""), "") == (1, USAGE)  # type: ignore[arg-type]
+
+
+USAGE = "python3 vouch.py FILE TENANT SEQ DIGEST [HASH]\n"
+
+
 async def test_each_tenant_is_vouched_for_by_its_own_anchor_alone(
     anchors: dict[str, Anchor], vouch: Vouch
 ) -> None:
     for tenant, anchor in anchors.items():
-        assert vouch(tenant, anchor) == (0, "")
+        assert vouches(vouch(tenant, anchor), 2)
     wrong = (1, "not the chain of this anchor\n")
     assert vouch("shop", anchors["bank"]) == wrong
     assert vouch("nobody", anchors["shop"]) == wrong
@@ -96,4 +124,4 @@ async def test_what_was_done_to_a_stream_is_said_and_the_neighbour_stands(
 ) -> None:
     damage(tmp_path, change)
     assert vouch("shop", anchors["shop"]) == (1, f"{said}\n")
-    assert vouch("bank", anchors["bank"]) == (0, "")
+    assert vouches(vouch("bank", anchors["bank"]), 2)
