@@ -54,8 +54,8 @@ def certificate(
     among them by the ``receipt``, which also says what a hold kept; without one, ``deferred`` says
     whether the erasure still waits for a release, and ``remaining`` which records of before it
     are there (:func:`memory.maintenance.remaining_of`): what a hold had a sweep pass by waits for
-    no release. An erasure that is incomplete, or narrower than a person, or of which nobody says
-    what is outstanding, gives a page that says so in its title.
+    no release. An erasure that is incomplete, or found nothing, or is narrower than a person, or of
+    which nobody says what is outstanding, gives a page that says so in its title.
     ``anchor`` is a position kept elsewhere, at the newest tombstone or after it; None is the
     tombstone's own, since the signed page is an anchor itself. ``controller`` and ``reference`` are
     lines of yours, at most 80 characters; ``backups_until`` is the day by which the last backup
@@ -72,6 +72,7 @@ def certificate(
     >>> import memory
     >>> shop = memory.Memory().for_tenant("shop")
     >>> earlier = await shop.forget(subject_key="customer:dana")
+    >>> told = await shop.remember(text="Dana moved", subject_keys="customer:dana")
     >>> receipt = await shop.forget(subject_key="customer:dana")
     >>> stones = await shop.erasure_history(subject_key="customer:dana")
     >>> page = memory.certificate(stones, receipt=receipt, reference="case 4711")
@@ -144,6 +145,7 @@ class _Found:
         if left:
             said = f"Not complete: {'; '.join(left)}. The rest was removed, as recorded below."
             return "Certificate of an incomplete erasure", said, False
+        took = self._total("memories") + self._total("derived")
         unsaid = ["a legal hold keeps more"] if self.waits is None else []
         if self.indexes is None:
             unsaid.append("external indexes have purged their copies")
@@ -152,14 +154,20 @@ class _Found:
             were = "is there was" if self.remaining.unclear == 1 else "are there were"
             unsaid.append(f"{count} of before it that {were} to go with it")
         if unsaid:
-            said = f"Recorded by the database. Not stated here: whether {', or '.join(unsaid)}."
+            did = "" if took else ", which found nothing to remove"
+            said = (
+                f"Recorded by the database{did}. Not stated here: whether {', or '.join(unsaid)}."
+            )
             return "Certificate of a recorded erasure", said, False
+        if not took:
+            said = (
+                "Nothing was removed: the database held nothing that matched. A key that is"
+                " misspelt, or of another tenant, gives this page too."
+            )
+            return "Certificate that nothing was found", said, False
         if scope not in _WHOLE:
             said = "Complete for what was asked, which was not everything about the person."
             return "Certificate of a limited erasure", said, True
-        if self._total("memories") + self._total("derived") == 0:
-            said = "Complete. The database held nothing that matched: the counts are zero."
-            return "Certificate of erasure", said, True
         return "Certificate of erasure", "Complete: nothing of this erasure is outstanding.", True
 
     def asked(self) -> pages.Rows:

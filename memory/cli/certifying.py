@@ -13,6 +13,7 @@ import typer
 from memory.certifiable import IndexState, Remaining
 from memory.certificates import certificate as certified
 from memory.cli.files import anchor_of, written
+from memory.cli.knowing import require_known, tombstones_of, took
 from memory.cli.people import Subject, Tenant, subject_key
 from memory.cli.plugs import opened
 from memory.cli.printing import say
@@ -55,9 +56,12 @@ def certificate(
     if not found.stones:
         say("memory: there is no tombstone of it: nothing to certify")
         finish(True)
-    if not any(map(_took, found.stones)):
-        others = "; others of the person did (--erasure): " + ", ".join(map(str, found.others))
-        say(f"memory: this erasure took nothing{others if found.others else ', and no other did'}")
+    nothing = not any(map(took, found.stones))
+    if nothing and found.others:
+        others = ", ".join(map(str, found.others))
+        say(f"memory: this erasure took nothing; others of the person did (--erasure): {others}")
+    elif nothing:
+        say("memory: this erasure took nothing, and no other did: is the key right?")
     run(
         _write(
             found,
@@ -76,7 +80,8 @@ def certificate(
         say("memory: no index says that the copies elsewhere are gone, and the page says so")
     if found.remaining.unclear and not left:
         say("memory: no evidence says of all that is there whether it was to go, nor does the page")
-    finish(left or unsaid or found.remaining.unclear > 0)
+    never = nothing and not found.others
+    finish(left or unsaid or found.remaining.unclear > 0 or never)
 
 
 _NONE: Final = Remaining(due=0)
@@ -94,12 +99,13 @@ class _Found:
 
 async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUID | None) -> _Found:
     async with opened(context) as memory:
+        await require_known(tenant)
         key = subject_key(subject)
-        known = await _tombstones(memory, tenant, key)
+        known = await tombstones_of(memory, tenant, key)
         # A request that is repeated leaves a newer tombstone, of nothing.
-        took = list(dict.fromkeys(stone.erasure_id for stone in known if _took(stone)))
+        others = list(dict.fromkeys(stone.erasure_id for stone in known if took(stone)))
         if erasure is None and known:
-            erasure = took[0] if took else known[0].erasure_id
+            erasure = others[0] if others else known[0].erasure_id
         stones = [stone for stone in known if stone.erasure_id == erasure]
         if not stones or erasure is None:
             return _Found(stones=[])
@@ -116,24 +122,11 @@ async def _found(context: typer.Context, tenant: str, subject: str, erasure: UUI
     )
     return _Found(
         stones=stones,
-        others=tuple(other for other in took if other != erasure),
+        others=tuple(other for other in others if other != erasure),
         indexes=indexes,
         deferred=deferred,
         remaining=remaining,
     )
-
-
-def _took(stone: Tombstone) -> bool:
-    return bool(stone.memories or stone.derived)
-
-
-async def _tombstones(memory: Memory, tenant: str, key: str) -> list[Tombstone]:
-    found: list[Tombstone] = []
-    before: int | None = None
-    while page := await memory.erasure_history(tenant, subject_key=key, before=before, limit=1000):
-        found += page
-        before = page[-1].seq
-    return found
 
 
 async def _waits(memory: Memory, tenant: str, key: str, erasure: UUID) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import typer
 
+from memory.cli.knowing import require_known
 from memory.cli.people import Subject, Tenant, Yes, confirm, subject_key
 from memory.cli.plugs import opened
 from memory.cli.printing import Json, as_json, print_line
@@ -31,6 +32,7 @@ async def _decide(
     context: typer.Context, tenant: str, subject: str, verb: Callable[..., Awaitable[Decision]]
 ) -> Decision:
     async with opened(context) as memory:
+        await require_known(tenant)
         return await verb(memory, tenant, subject_key=subject_key(subject))
 
 
@@ -62,6 +64,7 @@ def release(
 
 async def _release(context: typer.Context, tenant: str, subject: str, *, yes: bool) -> Release:
     async with opened(context) as memory:
+        await require_known(tenant)
         key = subject_key(subject)
         confirm("Lift the hold, and erase what was asked for meanwhile?", yes=yes)
         return await memory.release(tenant, subject_key=key)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from memory.cli.bars import steps
+from memory.cli.knowing import is_known, require_known
 from memory.cli.people import (
     AllTenants,
     MaybeTenant,
@@ -20,7 +21,12 @@ from memory.cli.people import (
 )
 from memory.cli.plugs import opened
 from memory.cli.printing import Json, as_json, print_line
-from memory.cli.receipts import receipt_values, say_what_is_left, show_receipt
+from memory.cli.receipts import (
+    receipt_values,
+    say_what_is_left,
+    say_what_to_expect,
+    show_receipt,
+)
 from memory.cli.running import finish, run
 from memory.errors import ConflictError, InvalidInputError, LegalHoldError, PartialErasureError
 from memory.service import Memory
@@ -71,25 +77,29 @@ async def _forget(
     json: bool,
 ) -> None:
     async with opened(context) as memory:
-        options["subject_key"] = subject_key(subject)
+        await require_known(tenant)
+        options["subject_key"] = key = subject_key(subject)
         plan = await memory.forget(tenant, **options, expect=expect, dry_run=True)
         if expect not in (None, plan.closure):
             raise ConflictError("expect: the records to erase are not those of the dry run")
+        known = await is_known(memory, plan, key)
         if not json:
             show_receipt(plan)
+        stopped = say_what_to_expect(plan, known=known)
         if dry_run:
             if json:
-                as_json({"plan": receipt_values(plan)})
-            return
+                as_json({"plan": receipt_values(plan), "known": known})
+            finish(stopped)
         confirm(f"Erase {plan.counts.records} records?", yes=yes)
         receipt = await _committed(
             memory.forget(tenant, **options, expect=plan.closure, block_future=block)
         )
     if json:
-        as_json({"plan": receipt_values(plan), "receipt": receipt_values(receipt)})
+        values = {"plan": receipt_values(plan), "receipt": receipt_values(receipt)}
+        as_json({**values, "known": known})
     else:
         show_receipt(receipt)
-    finish(say_what_is_left([receipt]))
+    finish(say_what_is_left([receipt]) or not known)
 
 
 async def _committed(erasure: Any) -> Receipt:

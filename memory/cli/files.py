@@ -67,7 +67,10 @@ def anchor_of(given: str) -> Anchor:
 
 
 def read_anchors(file: Path | None) -> dict[str, Anchor]:
-    """Read anchors: JSON lines with ``tenant_key``, ``seq`` and ``digest``, as ``head`` lines."""
+    """Read anchors: JSON lines with ``tenant_key``, ``seq`` and ``digest``, as ``head`` lines.
+
+    What ``memory forget --json`` printed is such a line, too.
+    """
     found: dict[str, Anchor] = {}
     if file is None:
         return found
@@ -79,6 +82,7 @@ def read_anchors(file: Path | None) -> dict[str, Anchor]:
 def _anchor(line: bytes, number: int) -> tuple[str, Anchor]:
     try:
         values = json.loads(line)
+        values = values["receipt"]["anchor"] if "receipt" in values else values
         key, seq, digest = (values[name] for name in ("tenant_key", "seq", "digest"))
     except (ValueError, KeyError, TypeError, RecursionError):
         key = seq = digest = None

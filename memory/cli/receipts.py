@@ -10,7 +10,13 @@ from memory.cli.printing import say, table
 from memory.plain import plain
 from memory.types import Decision, Receipt
 
-__all__ = ["decision_values", "receipt_values", "say_what_is_left", "show_receipt"]
+__all__ = [
+    "decision_values",
+    "receipt_values",
+    "say_what_is_left",
+    "say_what_to_expect",
+    "show_receipt",
+]
 
 _KEYS: Final = {"tenant_key", "bystander_keys"}
 
@@ -23,7 +29,8 @@ def receipt_values(receipt: Receipt) -> dict[str, Any]:
         if item.name not in _KEYS
     }
     values["counts"] = {**asdict(receipt.counts), "records": receipt.counts.records}
-    values["anchor"] = None if receipt.anchor is None else asdict(receipt.anchor)
+    if receipt.anchor is not None:  # as memory check --anchors reads it
+        values["anchor"] = {"tenant_key": receipt.tenant_key, **asdict(receipt.anchor)}
     return values
 
 
@@ -40,6 +47,18 @@ def show_receipt(receipt: Receipt) -> None:
     else:
         erasure = ("erasure", str(receipt.erasure_id))
         table(receipt.title, erasure, [*receipt.summary(), closure])
+
+
+def say_what_to_expect(plan: Receipt, *, known: bool) -> bool:
+    """Say what keeps an erasure from being what it may be taken for, and whether anything does."""
+    if plan.deferred:
+        kept = (
+            f"{plan.held} records are kept by a legal hold" if plan.held else "a hold is in force"
+        )
+        say(f"memory: {kept}: the request would be recorded, and release completes it")
+    if not known:
+        say("memory: nothing is known of this person, nor was: is the key right?")
+    return plan.deferred or not known
 
 
 def say_what_is_left(receipts: Sequence[Receipt]) -> bool:

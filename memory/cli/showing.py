@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json as encoder
+import sys
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import fields
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Any, Final
 
 import typer
 
 from memory.cli.bars import steps
 from memory.cli.files import written
+from memory.cli.knowing import require_known
 from memory.cli.people import Subject, Tenant, subject_key
 from memory.cli.plugs import opened
-from memory.cli.printing import Json, as_json, table
-from memory.cli.running import database_url, run
+from memory.cli.printing import Json, as_json, print_line, say, table
+from memory.cli.running import database_url, finish, run
 from memory.plain import plain
 from memory.portability import ExportedDecision
 from memory.stores.postgres import PostgresStore
@@ -39,13 +42,16 @@ def history(
 ) -> None:
     """List past erasures, newest first: who by hash, how much, never what."""
     name = "decisions" if decisions else "tombstones"
-    found = run(_history(context, tenant, subject, name, limit))
+    person, found = run(_history(context, tenant, subject, name, limit))
     for row in found:
         row.pop("tenant_key", None)
     if json:
         as_json({name: found})
         return
     columns = _COLUMNS[name]
+    if person is not None:  # whole, as verify --hash takes it
+        print_line(f"person {person}")
+        columns = tuple(column for column in columns if column != "subject_hash")
     rows = [[_short(column, row.get(column)) for column in columns] for row in found]
     table(name.capitalize(), [_TITLES.get(column, column) for column in columns], rows)
 
@@ -58,6 +64,7 @@ _COLUMNS = {
 
 _TITLES = {"erased_at": "erased at (UTC)", "at": "at (UTC)", "subject_hash": "person"}
 _SECONDS = len("2026-01-05T09:00:00")
+_WIDE = 150  # columns that the table takes with whole hashes
 
 
 def _short(column: str, value: object) -> object:
@@ -66,16 +73,20 @@ def _short(column: str, value: object) -> object:
         return ""
     if column in ("erased_at", "at"):
         return str(value)[:_SECONDS].replace("T", " ")
-    # A hash is told apart by less than its 64 digits.
-    return str(value)[:16] if column == "subject_hash" else value
+    if column == "subject_hash" and get_terminal_size().columns < _WIDE and sys.stdout.isatty():
+        return f"{str(value)[:16]}…"
+    return value
 
 
 async def _history(
     context: typer.Context, tenant: str, subject: str | None, name: str, limit: int
-) -> list[dict[str, Any]]:
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the person's hash, if one was asked for, and the rows."""
+    fingerprint = None
     store = PostgresStore(database_url())
     found: Sequence[Tombstone | Decision | ExportedDecision]
     async with opened(context, store) as memory:
+        await require_known(tenant)
         if subject is not None:
             key = subject_key(subject)
             fingerprint = memory.subject_fingerprint(tenant, subject_key=key)
@@ -85,7 +96,7 @@ async def _history(
             found = await memory.decisions(tenant, limit=limit)
         else:
             found = await memory.erasure_history(tenant, limit=limit)
-    return [
+    return fingerprint, [
         {item.name: plain(getattr(entry, item.name)) for item in fields(entry)} for entry in found
     ]
 
@@ -125,13 +136,17 @@ def export(
 
     The only command that prints what is remembered: hand it over encrypted, then delete it.
     """
-    run(_export(context, tenant, subject, output, vectors))
+    if not run(_export(context, tenant, subject, output, vectors)):
+        say("memory: nothing is known of this person: is the key right?")
+        finish(True)
 
 
 async def _export(
     context: typer.Context, tenant: str, subject: str, output: Path | None, vectors: bool
-) -> None:
+) -> int:
+    """Return how many entries there were."""
     async with opened(context) as memory:
+        await require_known(tenant)
         key = subject_key(subject)
         with written(output) as file, steps() as progress:
             entries = memory.export(tenant, subject_key=key, vectors=vectors)
@@ -141,3 +156,4 @@ async def _export(
                     file.write(encoder.dumps(entry.to_dict()).encode() + b"\n")
                     count += 1
                     progress("entries", count)
+    return count

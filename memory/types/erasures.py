@@ -121,7 +121,7 @@ class Receipt:
     def title(self) -> str:
         """What became of it, in two or three words."""
         if self.dry_run:
-            return "Would be erased"
+            return "Would be deferred by a legal hold" if self.deferred else "Would be erased"
         if self.deferred:
             return "Deferred by a legal hold"
         return "Erased" if self.complete else "Erased, not complete"

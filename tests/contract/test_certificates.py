@@ -37,7 +37,7 @@ async def test_a_certificate_says_how_far_an_erasure_has_come(memory_factory, pl
     with pytest.raises(InvalidInputError, match="same erasure"):
         certificate(stones, receipt=again)
     repeated = await acme.erasure_history(subject_key=ANN, limit=1)
-    assert title(certificate(repeated, receipt=again)) == "Certificate of erasure"
+    assert title(certificate(repeated, receipt=again)) == "Certificate that nothing was found"
     chain = [line(stone) for stone in (await acme.erasure_history())[::-1]]
     proof = prove(chain, anchor=again.anchor, erasure_id=receipt.erasure_id)
     assert proof.tombstones == tuple(stones)

@@ -122,7 +122,7 @@ def test_a_request_that_is_repeated_is_not_what_the_page_is_of(
     said = f"memory: this erasure took nothing; others of the person did (--erasure): {took}\n"
     assert capsys.readouterr().err == said
     command("certificate", "shop", "planted-misspelt", "--output", page)
-    assert "took nothing, and no other did\n" in capsys.readouterr().err
+    assert "took nothing, and no other did: is the key right?\n" in capsys.readouterr().err
 
 
 async def erased_jointly(database: Database) -> None:

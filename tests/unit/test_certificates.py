@@ -41,8 +41,18 @@ CASES: dict[str, tuple[dict[str, Any], str, Sequence[str]]] = {
     ),
     "nothing was held": (
         {"evidence": sealed(STONE, memories=0), "deferred": False, "indexes": []},
-        "Certificate of erasure",
-        ["held nothing that matched", "none had a copy registered"],
+        "Certificate that nothing was found",
+        ["held nothing that matched", "misspelt", "none had a copy registered"],
+    ),
+    "nothing of these kinds was held": (
+        {"evidence": sealed(STONE, memories=0, scope="kinds"), "deferred": False, "indexes": []},
+        "Certificate that nothing was found",
+        ["held nothing that matched", "some kinds of memory"],
+    ),
+    "nothing was held, by a tombstone alone": (
+        {"evidence": sealed(STONE, memories=0)},
+        "Certificate of a recorded erasure",
+        ["Recorded by the database, which found nothing to remove. Not stated here"],
     ),
     "of single records": (
         {"evidence": sealed(STONE, scope="record"), "deferred": False, "indexes": []},
