@@ -146,7 +146,7 @@ def test_a_server_runs_until_it_is_interrupted(tmp_path: Path, key: str) -> None
         shown.expect("ends it")
         urls = re.findall(r"postgresql://\S+", shown.text)
         assert len(set(urls)) == 4
-        done = piped("hold", "shop", "planted-person", env=environment(urls[0]))
+        done = piped("expire", "shop", env=environment(urls[0]))
         assert done.returncode == 0
         (shown.interrupt if key == "control-c" else shown.terminate)()
         assert shown.end() == 0
