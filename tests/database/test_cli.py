@@ -149,6 +149,15 @@ async def test_check_says_what_is_wrong_and_what_to_do(database: Database, tmp_p
     assert {f["code"] for f in json.loads(without.stdout)["faults"]} == {"postings_missing"}
 
 
+async def test_verify_names_what_its_role_may_not_read(database: Database) -> None:
+    owner = run("verify", url=database.owner_url)
+    assert b" 0 not readable" not in owner.stdout
+    assert b"Not readable by this role" in owner.stdout
+    read = run("verify", url=database.superuser_url)
+    assert b" 0 not readable" in read.stdout
+    assert b"Not readable" not in read.stdout
+
+
 async def test_verify_says_whether_the_installation_is_whole(database: Database) -> None:
     # The tests' role that bypasses row level security is a user of this installation.
     with psycopg.connect(database.superuser_url) as superuser:
