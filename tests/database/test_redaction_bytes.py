@@ -194,12 +194,11 @@ async def test_an_engine_that_echoes_parameters_logs_no_planted_identifier(
     turns = conversation(seed=8)[:25]
     url = make_url(database.app_url).set(drivername="postgresql+asyncpg")
     engine = create_async_engine(url, echo="debug")
-    memory = Memory(PostgresStore(engine), embedder=HashingEmbedder(8), subject_pepper="pepper")
-    try:
-        await replay(memory, turns)
-    finally:
-        await memory.close()
-        await engine.dispose()
+    # In the host's transaction, since others show SQLAlchemy nothing.
+    async with engine.begin() as connection:
+        store = PostgresStore.joined(connection)
+        await replay(Memory(store, embedder=HashingEmbedder(8), subject_pepper="pepper"), turns)
+    await engine.dispose()
     logged = caplog.text.lower()
     assert [n for _, value, _ in turns for n in needles(value) if n in logged] == []
     assert logged.count(MARKER) > len(turns)
