@@ -141,7 +141,7 @@ PARTS = [
         unit="test_in_process test_indexed test_types",
         contract="test_filters test_keyed test_recall_vectors test_recall_keyword"
         " test_recall_words test_recall_hybrid",
-        database="test_store_statements test_store_ways hnsw",
+        database="test_store_statements test_store_ways hnsw test_recall_hnsw",
     ),
     Part(
         name="other SQL",

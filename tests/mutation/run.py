@@ -35,10 +35,7 @@ import rules_of_locks
 import rules_of_writing
 import sources
 from edits import Edit, apply
-from reached import Reached, Watch
-from servers import Postgres
-from survivors import EXPLAINED
-from trials import (
+from forked import (
     Collected,
     Instead,
     Limits,
@@ -48,6 +45,9 @@ from trials import (
     prepared,
     server_for_all,
 )
+from reached import Reached, Watch
+from servers import Postgres
+from survivors import EXPLAINED
 
 # Loaded once, here, and not in every child.
 EDITS = [

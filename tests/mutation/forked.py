@@ -34,7 +34,7 @@ from reached import Place, Watch, place
 from servers import ROOT, Database, Postgres
 
 # What the servers' fixture is made of stays the parent's, and so does what runs the mutants.
-KEPT = {"forked", "processes", "servers"} | {
+KEPT = {"forking", "processes", "servers"} | {
     path.stem for path in Path(__file__).parent.glob("*.py")
 }
 OURS = (str(ROOT / "memory"), str(ROOT / "tests"))
