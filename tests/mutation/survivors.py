@@ -10,6 +10,7 @@ MORE_ROWS = (
     "how many rows an index is asked for trades time for nearness; where they do not suffice all"
     " candidates are compared"
 )
+CACHED = "a statement that is not kept is composed again, and is the same"
 ONE_ROW = "the statement yields one row, which is the last one too"
 
 # Part of the survivor as it is printed, and why it is equivalent.
@@ -69,6 +70,9 @@ EXPLAINED: dict[str, str] = {
     "rows[ -1].way if rows": "each row says the same",
     "rows[0].skipped if rows else 1": "where nothing is found they are counted apart",
     "return int(rows[ -1].others)": ONE_ROW,
+    "RemoveDecorator:   ->  def _across(": CACHED,
+    "RemoveDecorator:   ->  def _by_person(": CACHED,
+    "RemoveDecorator:   ->  def _pool(": CACHED,
     "zip(numbers, drafts, strict=False)": "the numbers were counted from the drafts",
     'return _decided(rows[ -1], "readmit")': ONE_ROW,
     "completed = rows[ -1].receipts": ONE_ROW,
