@@ -68,6 +68,17 @@ async def test_the_greatest_key_of_all_begins_with_its_beginning(acme: TenantMem
     assert keys_of(await acme.records(key_prefix=greatest)) == [greatest]
 
 
+async def test_the_id_of_a_record_that_has_a_key_is_the_key_of_nothing(acme: TenantMemory) -> None:
+    keyed = (await acme.remember(text="one", subject_keys="p", record_key="k")).record
+    own = str(keyed.record_id)
+    assert await acme.history(record_key=own) == []
+    other = (await acme.remember(text="two", subject_keys="p", record_key=own)).record
+    assert other.version == 1
+    assert await acme.history(record_key=own) == [other]
+    assert await acme.history(record_key="k") == [keyed]
+    assert len(await acme.records()) == 2
+
+
 async def test_an_old_version_shows_with_its_key_only_when_asked_for(acme: TenantMemory) -> None:
     first = (await acme.remember(text="one", subject_keys="p", record_key="k")).record
     await acme.remember(text="two", subject_keys="p", record_key="k")

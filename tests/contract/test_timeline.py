@@ -54,6 +54,44 @@ async def test_what_was_decided_and_done_stands_in_order(memory_factory, operato
     assert events(await acme.timeline(subject_key=BOB)) == []
 
 
+async def test_what_an_index_purged_at_different_times_stands_at_the_last(memory_factory):
+    class Halting(Index):
+        """Fails at the second call."""
+
+        async def purge(self, artefact_ids):
+            if len(self.asked) == 1:
+                self.asked.append([])
+                raise OSError
+            return await super().purge(artefact_ids)
+
+    acme = memory_factory(indexes=[Halting("vectors")]).for_tenant("acme")
+    record = await told(acme, ANN)
+    artefacts = [("vectors", f"a{n}") for n in range(1_001)]
+    await acme.derive(kind="summary", text="x", sources=record, artefacts=artefacts)
+    with pytest.raises(PartialErasureError):
+        await acme.forget(subject_key=ANN)
+    first = (await acme.timeline(subject_key=ANN)).moments[1:]
+    assert [(m.event, m.artefacts, m.attempts) for m in first] == [
+        ("purged", 1_000, 0),
+        ("owed", 1, 1),
+    ]
+    assert (await acme.purge_outstanding()).settled == 1
+    [purged] = (await acme.timeline(subject_key=ANN)).moments[1:]
+    assert (purged.event, purged.artefacts) == ("purged", 1_001)
+    assert purged.at > first[0].at
+
+
+async def test_what_an_index_owes_was_tried_as_often_as_the_most_of_it(memory_factory):
+    acme = memory_factory(indexes=[Index("vectors", fault=OSError())]).for_tenant("acme")
+    record = await told(acme, ANN)
+    artefacts = [("vectors", f"a{n}") for n in range(1_001)]
+    await acme.derive(kind="summary", text="x", sources=record, artefacts=artefacts)
+    with pytest.raises(PartialErasureError):
+        await acme.forget(subject_key=ANN)
+    owed = (await acme.timeline(subject_key=ANN)).moments[-1]
+    assert (owed.event, owed.artefacts, owed.attempts) == ("owed", 1_001, 1)
+
+
 async def test_no_rendering_of_it_shows_a_key_or_what_was_said(memory_factory):
     index = Index("vectors", fault=OSError("of Ann"))
     acme = memory_factory(indexes=[index]).for_tenant("acme")

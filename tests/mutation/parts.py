@@ -153,8 +153,9 @@ PARTS = [
         unit="test_types",
         contract="test_remember test_derive test_forget test_hold test_evidence test_keyed"
         " test_timeline test_export test_indexes test_debts test_claims test_postpone"
-        " test_lineage test_versions test_block test_expire test_forget_tenant",
-        database="test_store_statements test_store_errors test_reembed",
+        " test_lineage test_versions test_block test_expire test_forget_tenant"
+        " test_recall_words test_recall_vectors",
+        database="test_store_statements test_store_errors test_reembed joined",
     ),
     Part(
         name="PostgreSQL store",

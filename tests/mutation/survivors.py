@@ -66,6 +66,8 @@ EXPLAINED: dict[str, str] = {
     ),
     "zip(wanted, found, strict=False)": "the embedder was held to one vector for each text",
     'strategy > "hybrid"': "all other names of strategies come after it in the alphabet",
+    "_PAIRS: Final = 10000001": "a bound that no answer comes near",
+    "taken_at=rows[ -1].leased_at": "one statement leased them, at one time",
     "found[ -1].fetched": "each row says the same",
     "rows[ -1].way if rows": "each row says the same",
     "rows[0].skipped if rows else 1": "where nothing is found they are counted apart",
