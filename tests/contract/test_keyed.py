@@ -32,6 +32,8 @@ async def test_keys_are_listed_by_code_point_from_current_records_only(acme: Ten
     # Once there is a second version, the first one's id is a key that was given to it.
     await acme.supersede(record_id=own.record_id, text="with a key")
     assert await acme.record_keys(prefix=str(own.record_id)) == [str(own.record_id)]
+    both = await acme.records(record_keys=str(own.record_id), include_superseded=True)
+    assert [record.text for record in both] == ["with a key", "without a key"]
 
 
 async def test_records_are_found_by_key_and_by_the_beginning_of_one(memory_factory) -> None:

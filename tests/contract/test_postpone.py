@@ -35,6 +35,20 @@ async def test_only_what_would_expire_before_is_postponed(memory_factory) -> Non
     assert sorted(r.text for r in await acme.records()) == ["late", "never"]
 
 
+async def test_the_ends_of_what_is_postponed_are_exact(memory_factory) -> None:
+    now = [NOW - HOUR]
+    acme = memory_factory(clock=lambda: now[0]).for_tenant("acme")
+    told = (await acme.remember(text="tea", subject_keys="p", expires_at=NOW)).record
+    moment = timedelta(microseconds=1)
+    assert await acme.postpone(record_ids=[told], expires_at=NOW) == 0
+    assert await acme.postpone(record_ids=[told], expires_at=NOW - moment) == 0
+    assert await acme.postpone(record_ids=[told], expires_at=NOW + moment) == 1
+    now[0] = NOW + moment
+    assert await acme.postpone(record_ids=[told], expires_at=NOW + HOUR) == 0
+    now[0] = NOW
+    assert await acme.postpone(record_ids=[told], expires_at=NOW + HOUR) == 1
+
+
 async def test_versions_that_have_expired_are_listed_when_asked_for(acme: TenantMemory) -> None:
     gone = datetime.now(UTC) - HOUR
     await acme.remember(text="one", subject_keys="p", record_key="k", expires_at=gone)

@@ -112,7 +112,7 @@ async def test_supersede_embeds_anew(memory_factory, plugs):
 async def test_a_supersede_that_lost_the_race_conflicts(acme):
     old = (await acme.remember(text="tea", subject_keys="p")).record
     new = (await acme.supersede(record_id=old.record_id, text="coffee")).record
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match="record_id: a newer version has taken its place"):
         await acme.supersede(record_id=old.record_id, text="water")
     assert await acme.records() == [new]
     assert (await acme.supersede(record_id=new.record_id, text="water")).record.version == 3
