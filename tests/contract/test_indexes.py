@@ -37,6 +37,17 @@ async def test_everything_made_from_the_records_is_purged(memory_factory, plugs,
     assert (await acme.forget(subject_key="customer:zoe", dry_run=True)).counts.artefacts == 1
 
 
+async def test_registering_again_changes_nothing_and_adds_what_is_new(memory_factory, plugs):
+    index = plugs.Index("index")
+    acme = memory_factory(indexes=[index]).for_tenant("acme")
+    ann, bob = await told(acme, "Ann", ANN), await told(acme, "Bob", BOB)
+    for sources in (ann, ann, [ann, bob], [ann, bob]):
+        await acme.register_artefact(adapter="index", artefact_id="a", sources=sources)
+    assert (await acme.forget(subject_key=ANN, dry_run=True)).counts.artefacts == 1
+    assert (await acme.forget(subject_key=BOB)).counts.artefacts == 1
+    assert index.asked == [["a"]]
+
+
 async def test_an_artefact_of_several_records_goes_with_any(memory_factory, plugs):
     index = plugs.Index("index")
     acme = memory_factory(indexes=[index]).for_tenant("acme")
