@@ -64,7 +64,8 @@ class Crashable:
 
     def start(self) -> None:
         """Start again at once on the same data, with the settings of the first start."""
-        command = shlex.split((self.data / "postmaster.opts").read_text())
+        program, *options = shlex.split((self.data / "postmaster.opts").read_text())
+        command = [program, "-D", str(self.data), *options]
         user = self.data.owner() if os.geteuid() == 0 else None
         with (self.data / "log").open("ab") as log:
             child = subprocess.Popen(
