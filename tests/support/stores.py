@@ -140,7 +140,7 @@ async def image(inspector: Connection, tenant: str) -> dict[str, list[str]]:
 
 
 def record_statements(engine: AsyncEngine) -> list[tuple[str, Sequence[Any]]]:
-    """A list that grows with every statement the engine sends and its values, BEGIN aside.
+    """A list that grows with every statement the engine sends and its values, but BEGIN and such.
 
     Call it before the engine connects.
     """
@@ -152,7 +152,7 @@ def record_statements(engine: AsyncEngine) -> list[tuple[str, Sequence[Any]]]:
         sent.append((statement, values))
 
     def by_driver(query: Any) -> None:
-        if query.args:
+        if not query.query.startswith(("begin", "commit", "rollback")):
             sent.append((query.query, query.args))
 
     @event.listens_for(engine.sync_engine, "connect")
