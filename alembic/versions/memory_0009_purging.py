@@ -23,6 +23,7 @@ def downgrade() -> None:
     for function in (
         "defer_purges",
         "settle_purges",
+        "lock_purges",
         "lease_purges",
         "lock_artefacts",
         "artefact_removed",
