@@ -177,7 +177,10 @@ def _watched(asked: dict[str, Any], files: list[int]) -> dict[str, Any]:
 
 
 def _become(asked: dict[str, Any]) -> None:
-    """Be as a Python that has just been started."""
+    """Be as a Python that has just been started, from a shell that ignores no signal."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(asked["env"])

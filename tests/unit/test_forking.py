@@ -34,6 +34,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def ignore_nothing() -> None:
+    """Where the tests run in the background, or after other tests, some signals are ignored."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def test_it_sees_what_a_started_program_sees(folder: Path) -> None:
     started = subprocess.run(
         [sys.executable, "-m", "sees", "a", "--b"],
@@ -42,8 +48,7 @@ def test_it_sees_what_a_started_program_sees(folder: Path) -> None:
         input=b"given",
         capture_output=True,
         check=True,
-        # Where the tests run in the background, Control-C is ignored by what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=ignore_nothing,
     )
     done = forking.run("sees", ["a", "--b"], cwd=folder, env=ENV, given=b"given")
     assert (done.returncode, done.stderr) == (0, b"")
