@@ -24,15 +24,13 @@ _PLANNING = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
 }
-
-
 _FAREWELL = 2.0  # seconds, as long as SQLAlchemy gives a connection that it terminates
 
 
 class _Connection(asyncpg.Connection):
     """A connection that closes in time, though the server does not answer any more."""
 
-    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncpg's
         # It is aborted where it is not closed in time, and then there is nothing left to do.
         with suppress(TimeoutError):
             await super().close(timeout=_FAREWELL if timeout is None else timeout)
